@@ -1,0 +1,58 @@
+package pep
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Why a request is refused. Package wire has the stanza error of each, and of
+// the sentinels of package vault. Compare with errors.Is.
+var (
+	ErrForbidden            = errors.New("forbidden")
+	ErrClosedNode           = errors.New("closed node")
+	ErrBadRequest           = errors.New("bad request")
+	ErrNodeRequired         = errors.New("node id required")
+	ErrItemRequired         = errors.New("item required")
+	ErrPayloadRequired      = errors.New("payload required")
+	ErrInvalidPayload       = errors.New("invalid payload")
+	ErrPayloadTooBig        = errors.New("payload too big")
+	ErrBadName              = errors.New("name not acceptable")
+	ErrNodeFull             = errors.New("vault is full")
+	ErrMaxItemsExceeded     = errors.New("more items than a vault may hold")
+	ErrTooManyVaults        = errors.New("too many vaults")
+	ErrQuotaExceeded        = errors.New("quota exceeded")
+	ErrInvalidJID           = errors.New("subscription for somebody else")
+	ErrMalformedJID         = errors.New("malformed JID")
+	ErrNotSubscribed        = errors.New("not subscribed")
+	ErrPresenceRequired     = errors.New("directed presence required")
+	ErrTooManySubscriptions = errors.New("too many subscriptions")
+	ErrUnknownPage          = errors.New("unknown page position")
+	ErrUnsupported          = errors.New("operation not supported")
+	ErrUnknownNamespace     = errors.New("unknown namespace")
+	ErrPolicy               = errors.New("beyond what the service takes")
+	ErrOverloaded           = errors.New("overloaded")
+)
+
+// Refusal is an error with a sentence for the person at the device, which
+// names no secret and no payload.
+type Refusal struct {
+	Err  error  // one of the sentinels
+	Text string // plain English
+	// Feature names what is missing where Err is ErrUnsupported, as in
+	// XEP-0060 §10, without the namespace.
+	Feature string
+	// Bytes and Limit are set where Err is ErrQuotaExceeded.
+	Bytes, Limit int64
+	// RetryAfter is the pause in seconds where Err is ErrOverloaded.
+	RetryAfter int
+}
+
+func (r *Refusal) Error() string { return r.Err.Error() + ": " + r.Text }
+
+// Unwrap gives the sentinel.
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// Refuse makes a Refusal of a sentinel and a sentence.
+func Refuse(err error, format string, args ...any) error {
+	return &Refusal{Err: err, Text: fmt.Sprintf(format, args...)}
+}

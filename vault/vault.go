@@ -1,0 +1,60 @@
+package vault
+
+import "time"
+
+// Key names a vault: every account has a name space of its own.
+type Key struct {
+	Account Account
+	Node    string
+}
+
+// Epoch is a random token for one history of a vault: re-creation, erase,
+// restore and rollback begin a new one.
+type Epoch [10]byte
+
+// Run is a random token for one start of the service on a store.
+type Run uint64
+
+// Vault is the state of a vault at one moment.
+type Vault struct {
+	Key      Key
+	Epoch    Epoch
+	Revision Revision // of the latest change
+	Run      Run      // the run that committed Revision
+	Pruned   Revision // the highest tombstone that was forgotten; 0 = none
+	Config   Config
+	Created  time.Time // UTC, whole milliseconds
+	Records  int
+	Bytes    int64 // sum of the payloads
+	Cost     int64 // sum of the records' Cost
+}
+
+// Config is what the owner may set about a vault. The zero value is the
+// default; a field that has no freedom is not here.
+type Config struct {
+	Title string `json:"title,omitempty"`
+}
+
+// Subscription asks for the events of a vault. Only subscriptions of a bare
+// JID are kept in the store: one of a full JID ends with its presence.
+type Subscription struct {
+	Account Account
+}
+
+// Usage is what an account has stored.
+type Usage struct {
+	Vaults int
+	Bytes  int64 // sum of all payloads
+}
+
+// Limits are the bounds that the service sets; all are at least 1.
+type Limits struct {
+	Records          int   // per vault
+	RecordBytes      int   // per payload
+	Vaults           int   // per account
+	AccountBytes     int64 // sum of an account's payloads
+	TombstonesFactor int   // tombstones per vault = factor × Records
+	Subscriptions    int   // per vault
+	Resources        int   // known at a time, per account
+	ForeignPayloads  bool  // whether payloads that are not ours are taken
+}
