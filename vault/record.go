@@ -93,3 +93,13 @@ type Change struct {
 	// Gone marks a tombstone: only ID and Revision are set.
 	Gone bool
 }
+
+// Head is what the order of a vault knows of a record id.
+type Head struct {
+	ID         string
+	Revision   Revision // 0 = neither a record nor a tombstone
+	Gone       bool     // a tombstone
+	KeyVersion uint32
+	Bytes      int // of the payload; 0 for a tombstone
+	Cost       int // Record.Cost; 0 for a tombstone
+}

@@ -71,14 +71,19 @@ type View interface {
 	// Records returns those of the ids that exist, in the order of ids, each
 	// once; ErrNoVault.
 	Records(key Key, ids []string) ([]Record, error)
-	// Latest returns the n records that changed last, the oldest change
-	// first; ErrNoVault.
-	Latest(key Key, n int) ([]Record, error)
+	// Heads tells what is known of each id, in the order of ids, without
+	// reading a payload; ErrNoVault.
+	Heads(key Key, ids []string) ([]Head, error)
+	// Latest returns the records that changed last, the oldest change first;
+	// More says that older ones were left out. limit.Live is not read: there
+	// are no tombstones in it. ErrNoVault.
+	Latest(key Key, limit PageLimit) (Page, error)
 	// Changes returns what has a revision above after, in the order of
 	// revisions; ErrNoVault.
 	Changes(key Key, after Revision, limit PageLimit) (Page, error)
 	// Subscriptions returns the stored subscriptions of a vault, sorted;
-	// ErrNoVault.
+	// ErrNoVault. Every write asks for them, so an adapter keeps them in
+	// memory beside the order of the records.
 	Subscriptions(key Key) ([]Subscription, error)
 }
 
