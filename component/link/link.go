@@ -1,0 +1,126 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"mellium.im/xmpp/jid"
+)
+
+// What ends a connection or an expectation, beside the errors of the network
+// and mellium's stream.Error (what the host said in `<stream:error/>`).
+var (
+	// ErrStreamEnd: the host closed the stream in order.
+	ErrStreamEnd = errors.New("the host closed the stream")
+	// ErrHalfOpen: the host sent nothing, not even the answer to a ping.
+	ErrHalfOpen = errors.New("the host does not answer")
+	// ErrNotWellFormed: the host sent what can't be framed.
+	ErrNotWellFormed = errors.New("not well-formed")
+	// ErrDetached: there is no connection (any more) that could bring the answer.
+	ErrDetached = errors.New("not attached to the host")
+	// ErrNoAnswer: an expected answer did not come in time.
+	ErrNoAnswer = errors.New("no answer")
+	// ErrNotTaken: Options.Send refused the stanza.
+	ErrNotTaken = errors.New("the queue did not take the stanza")
+)
+
+// Handler gets what the host sends. All calls come one after the other from
+// the goroutine of [Link.Run].
+type Handler interface {
+	// Attached: the handshake is done; Stanza and Detached follow. It must not
+	// block.
+	Attached(Stream)
+	// Stanza: an IQ get or set, a message or a presence. Nothing more is read
+	// until it returns: blocking here is how a reader pauses, and ctx ends with
+	// the connection. Results and errors of IQs never come here (see Expect).
+	Stanza(ctx context.Context, s Stanza)
+	// Detached: the connection of the last Attached is gone, and its writer has
+	// returned.
+	Detached(err error)
+}
+
+// Stream tells of the stream that was just opened.
+type Stream struct {
+	// Header is the host's stream start tag: a decoder primed with it reads
+	// every Stanza.Raw with the right namespaces.
+	Header string
+	// ID is the host's id of the stream.
+	ID string
+}
+
+// Link is the connection to the host. Its methods may be called by any
+// goroutine at any time.
+type Link struct {
+	opts    Options
+	addr    jid.JID
+	handler Handler
+
+	answers    answers
+	reconnects atomic.Uint64
+
+	mu    sync.Mutex
+	state state
+}
+
+// New checks the options; the error names all their faults. It does not
+// connect yet.
+func New(opts Options, h Handler) (*Link, error) {
+	opts, addr, err := opts.complete()
+	if err != nil {
+		return nil, err
+	}
+	return &Link{opts: opts, addr: addr, handler: h, state: state{reason: "connecting"}}, nil
+}
+
+// JID is the component's domain as it stands in `from`.
+func (l *Link) JID() string { return l.opts.JID }
+
+// State tells whether the stream is up, and if not, why, in one line.
+func (l *Link) State() (attached bool, reason string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state.attached, l.state.reason
+}
+
+// Reconnects counts the attaches after the first.
+func (l *Link) Reconnects() uint64 { return l.reconnects.Load() }
+
+// Run connects, reads, and connects again until ctx ends (it returns the
+// cause) or Options.Serve has ended the stream on purpose (it returns nil).
+// When it returns, nothing of it runs any more. It may be called once.
+func (l *Link) Run(ctx context.Context) error { panic("link: being written") }
+
+// Expect announces an IQ of ours to `to` that the caller is about to send with
+// the returned id, and calls done exactly once: with the result or error that
+// carries this id and comes from exactly `to`, or with ErrNoAnswer after
+// `within`, or with ErrDetached when the connection ends first. done must not
+// block; it may run before Expect returns if nothing is attached. cancel
+// forgets the IQ, done is then not called any more (it may just be running).
+// The caller bounds how many are under way.
+func (l *Link) Expect(to string, within time.Duration, done func(Stanza, error)) (id string, cancel func()) {
+	panic("link: being written")
+}
+
+// Request sends an IQ of ours (typ is "get" or "set") and waits for its answer
+// or the end of ctx. An error stanza is an answer: look at its Type.
+func (l *Link) Request(ctx context.Context, typ, to string, payload []byte) (Stanza, error) {
+	panic("link: being written")
+}
+
+// Ping returns a ping to the host that the caller writes where it wants it
+// answered, and calls done as Expect does: any answer, result or error, is nil
+// and proves that the host has taken all that was written before it.
+func (l *Link) Ping(within time.Duration, done func(error)) []byte { panic("link: being written") }
+
+// IQ serialises an IQ of ours around a ready payload.
+func (l *Link) IQ(id, typ, to string, payload []byte) []byte { panic("link: being written") }
+
+type state struct {
+	attached bool
+	reason   string
+}
+
+type answers struct{}
