@@ -75,16 +75,29 @@ type Record struct {
 
 // recordFrame is at least what the elements around a payload take on the
 // wire, without the names in them.
-const recordFrame = 256
+const recordFrame = 128
 
-// Cost bounds from above the bytes that the record takes in any stanza: names
-// at the worst escaping, native payloads in base64.
+// Cost bounds from above the bytes that the record takes in any stanza, with
+// its names escaped and a native payload in base64.
 func (r Record) Cost() int {
 	payload := len(r.Payload.Data)
 	if r.Payload.Form == Native {
 		payload = (payload + 2) / 3 * 4
 	}
-	return payload + 6*(len(r.ID)+len(r.Publisher)) + recordFrame
+	return payload + escapedLen(r.ID) + escapedLen(string(r.Publisher)) + recordFrame
+}
+
+// escapedLen is the length of s as an XML attribute, at most: five characters
+// have to be written as references of up to six bytes.
+func escapedLen(s string) int {
+	n := len(s)
+	for i := range len(s) {
+		switch s[i] {
+		case '&', '<', '>', '\'', '"':
+			n += 5
+		}
+	}
+	return n
 }
 
 // Change is a record as it now is, or the tombstone of one that is gone.

@@ -1,0 +1,73 @@
+package component
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"mellium.im/xmpp/jid"
+
+	"pepvault/pep"
+	"pepvault/vault"
+)
+
+// party is who sent a stanza, as far as the service can tell.
+type party struct {
+	sender pep.Sender // of a served account; Resource may be empty
+	host   string     // the domain, if a server asks for itself
+}
+
+// addresses knows whom the service serves, and by which names.
+type addresses struct {
+	service string   // our JID: a domain
+	served  []string // prepared domains
+}
+
+// from reads the JID that the host stamped on a stanza. Who is not served
+// gets ErrForbidden.
+func (a addresses) from(stamped string) (party, error) {
+	bare, resource := vault.SplitAddress(stamped)
+	if !strings.Contains(bare, "@") {
+		domain, err := vault.PrepareDomain(bare)
+		if err != nil || !slices.Contains(a.served, domain) {
+			return party{}, notServed()
+		}
+		return party{host: domain}, nil
+	}
+	account, err := vault.PrepareAccount(bare)
+	if err != nil {
+		return party{}, fmt.Errorf("%w: %w", pep.ErrMalformedJID, err)
+	}
+	if !slices.Contains(a.served, account.Domain()) {
+		return party{}, notServed()
+	}
+	return party{sender: pep.Sender{Account: account, Address: stamped, Resource: resource}}, nil
+}
+
+func notServed() error {
+	return pep.Refuse(pep.ErrForbidden, "this service is for accounts of other domains")
+}
+
+// owner tells whose vaults a request to an address is about: the sender's
+// own at the bare domain, those of the account that an explicit address names
+// (XEP-0106 §4, unescaped in one pass) elsewhere.
+func (a addresses) owner(to string, sender vault.Account) (vault.Account, error) {
+	bare, _ := vault.SplitAddress(to)
+	local, _, explicit := strings.Cut(bare, "@")
+	if !explicit {
+		return sender, nil
+	}
+	named := jid.Unescape.String(local)
+	if strings.Count(named, "@") != 1 {
+		return "", malformedOwner()
+	}
+	account, err := vault.PrepareAccount(named)
+	if err != nil || !slices.Contains(a.served, account.Domain()) {
+		return "", malformedOwner()
+	}
+	return account, nil
+}
+
+func malformedOwner() error {
+	return pep.Refuse(pep.ErrMalformedJID, `an account's vaults are at its JID with "@" written as "\40"`)
+}

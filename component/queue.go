@@ -1,0 +1,81 @@
+package component
+
+import (
+	"context"
+	"sync"
+)
+
+// queues holds the waiting requests, a queue for each name that has any. A
+// queue has a goroutine for as long as something is in it, so idle accounts
+// cost nothing.
+type queues struct {
+	bound int // of the requests of one name, the one being served included
+
+	mu   sync.Mutex
+	busy map[string]*queue
+	idle chan struct{} // closed when busy gets empty, while somebody waits
+}
+
+type queue struct {
+	jobs []func()
+}
+
+// push has a job done after all others of that name; false if too many wait.
+func (q *queues) push(name string, job func()) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if waiting := q.busy[name]; waiting != nil {
+		if len(waiting.jobs) >= q.bound {
+			return false
+		}
+		waiting.jobs = append(waiting.jobs, job)
+		return true
+	}
+	waiting := &queue{jobs: []func(){job}}
+	q.busy[name] = waiting
+	go func() {
+		for ; job != nil; job = q.next(name, waiting) {
+			job()
+		}
+	}()
+	return true
+}
+
+// next drops the job that is done and returns the one behind it; nil if the
+// queue has ended.
+func (q *queues) next(name string, mine *queue) func() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	mine.jobs[0] = nil
+	mine.jobs = mine.jobs[1:]
+	if len(mine.jobs) > 0 {
+		return mine.jobs[0]
+	}
+	delete(q.busy, name)
+	if len(q.busy) == 0 && q.idle != nil {
+		close(q.idle)
+		q.idle = nil
+	}
+	return nil
+}
+
+// wait returns nil as soon as no queue has anything in it, or the cause when
+// ctx ends.
+func (q *queues) wait(ctx context.Context) error {
+	q.mu.Lock()
+	if len(q.busy) == 0 {
+		q.mu.Unlock()
+		return nil
+	}
+	if q.idle == nil {
+		q.idle = make(chan struct{})
+	}
+	idle := q.idle
+	q.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,120 @@
+package component
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strconv"
+	"sync/atomic"
+
+	"pepvault/component/lane"
+	"pepvault/component/link"
+	"pepvault/pep"
+	"pepvault/pep/wire"
+	"pepvault/vault"
+)
+
+// reply is the one answer that a request gets. The first answer counts; what
+// follows is dropped.
+type reply struct {
+	service *Service
+	stanza  link.Stanza
+	place   *lane.Place
+	given   atomic.Bool
+	// namesOnly has records answered by their names (XEP-0060 §5.5). It is
+	// set before anybody else knows of the reply.
+	namesOnly bool
+}
+
+// answer gives the answer. A large one is read and serialised when its turn
+// comes.
+func (r *reply) answer(a any) {
+	later, large := a.(pep.Later)
+	if !large {
+		answer := r.encode(nil, a)
+		if r.given.CompareAndSwap(false, true) {
+			r.place.Small(answer)
+		}
+		return
+	}
+	if r.given.CompareAndSwap(false, true) {
+		r.place.Bulk(lane.Chunk{
+			For:     r.stanza.From,
+			Size:    later.Cost,
+			Produce: func() ([]byte, error) { return r.produce(later), nil },
+		})
+	}
+}
+
+// produce makes a large answer, or the error that it turned into.
+func (r *reply) produce(later pep.Later) (answer []byte) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			answer = wire.AppendError(nil, header(r.stanza), r.service.panicked(fault))
+		}
+	}()
+	a, err := later.Read()
+	if err != nil {
+		r.service.note(err)
+		return wire.AppendError(nil, header(r.stanza), err)
+	}
+	return r.encode(make([]byte, 0, later.Cost), a)
+}
+
+func (r *reply) encode(dst []byte, a any) []byte {
+	if page, ok := a.(pep.ItemsPage); ok && r.namesOnly {
+		a = wire.ItemNamesPage{Page: page}
+	}
+	return wire.AppendResult(dst, header(r.stanza), a)
+}
+
+// fail answers with an error.
+func (r *reply) fail(err error) {
+	r.service.note(err)
+	refusal := wire.AppendError(nil, header(r.stanza), err)
+	if r.given.CompareAndSwap(false, true) {
+		r.place.Small(refusal)
+	}
+}
+
+// guard, deferred, turns a panic into an answer. The service goes on.
+func (r *reply) guard() {
+	if fault := recover(); fault != nil {
+		r.fail(r.service.panicked(fault))
+	}
+}
+
+// errPanic stands for a fault in our own code; it is answered as a failure of
+// the service.
+var errPanic = errors.New("internal fault")
+
+// panicked logs a fault of our own. Its value is left out: it could hold what
+// a device sent.
+func (s *Service) panicked(fault any) error {
+	s.log.Error("fault in the service", "type", fmt.Sprintf("%T", fault), "stack", string(debug.Stack()))
+	return errPanic
+}
+
+// note logs failures of the store, as far as the store has not done so when it
+// began to fail; refusals are everyday.
+func (s *Service) note(err error) {
+	if errors.Is(err, vault.ErrStorage) {
+		s.log.Debug("storage failed", "err", err)
+	}
+}
+
+// messageIDs makes the ids of our messages: unique within a start of the
+// service by a counter, and between starts by chance.
+type messageIDs struct {
+	start string
+	count *atomic.Uint64
+}
+
+func newMessageIDs() messageIDs {
+	return messageIDs{start: rand.Text()[:10] + "-", count: new(atomic.Uint64)}
+}
+
+func (m messageIDs) next() string {
+	return m.start + strconv.FormatUint(m.count.Add(1), 36)
+}

@@ -1,0 +1,210 @@
+package c2s
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"mellium.im/sasl"
+	"mellium.im/xmpp"
+	"mellium.im/xmpp/jid"
+)
+
+// dialTimeout bounds Dial if the context does not.
+const dialTimeout = 30 * time.Second
+
+const (
+	nsTLS  = "urn:ietf:params:xml:ns:xmpp-tls"
+	nsBind = "urn:ietf:params:xml:ns:xmpp-bind"
+)
+
+// Options say where and as whom to connect.
+type Options struct {
+	Server   string // host:port
+	JID      string // the account, spelled as it is to be sent
+	Resource string // wanted; "" leaves the choice to the server
+	Password string
+	// TLS may be nil: then the system's roots decide. ServerName defaults to
+	// the account's domain.
+	TLS       *tls.Config
+	DirectTLS bool // TLS from the first byte (XEP-0368) instead of STARTTLS
+	// Handle gets every stanza that answers no IQ of ours, in the order of the
+	// stream, and reports whether it has dealt with it: a get or set that it
+	// has not is answered service-unavailable. It runs on the connection's
+	// only reader, so it must not wait for an IQ or call Close. It may be
+	// called before Dial has returned.
+	Handle func(Stanza) bool
+	Logger *slog.Logger // nil: silent
+}
+
+// Dial connects, secures, authenticates and binds. The context bounds only
+// that. The password travels by SCRAM where the server knows it, by PLAIN
+// otherwise, and never outside TLS. No presence is sent.
+func Dial(ctx context.Context, options Options) (*Conn, error) {
+	local, domain, found := strings.Cut(options.JID, "@")
+	if !found || local == "" || domain == "" || strings.Contains(domain, "/") {
+		return nil, fmt.Errorf("connect: %q is no account", options.JID)
+	}
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", options.Server)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	// mellium's own use of the context leaves reads hanging, so the deadline is
+	// set here; a context that is cancelled earlier closes the socket.
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	defer stop()
+	deadline, _ := ctx.Deadline()
+	c, err := negotiate(ctx, raw, deadline, options, local, domain)
+	if err == nil && !stop() {
+		c.Cut()
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = raw.Close()
+		if ctx.Err() != nil {
+			err = errors.Join(ctx.Err(), err)
+		}
+		return nil, fmt.Errorf("connect %s as %s: %w", options.Server, options.JID, err)
+	}
+	return c, nil
+}
+
+func negotiate(ctx context.Context, raw net.Conn, deadline time.Time, options Options, local, domain string) (*Conn, error) {
+	if err := raw.SetDeadline(deadline); err != nil {
+		return nil, err
+	}
+	session, err := authenticate(raw, options, local, domain)
+	if err != nil {
+		return nil, err
+	}
+	conn, secure := session.Conn().(*bufferedConn)
+	if !secure {
+		return nil, errors.New("server offers no encryption")
+	}
+	if err := raw.SetDeadline(time.Time{}); err != nil {
+		return nil, err
+	}
+	c := &Conn{
+		conn:    conn,
+		bare:    options.JID,
+		handle:  options.Handle,
+		logger:  options.Logger,
+		pending: make(map[string]request),
+		done:    make(chan struct{}),
+	}
+	go c.read() // ends when the socket is closed; Close and Cut wait for it
+	full, err := c.bind(ctx, options.Resource)
+	if err != nil {
+		c.Cut()
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.full = full
+	return c, nil
+}
+
+// authenticate has mellium negotiate up to the stream in which a resource can
+// be bound. Binding is ours: mellium would refuse JIDs that servers accept.
+func authenticate(raw net.Conn, options Options, local, domain string) (*xmpp.Session, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if options.TLS != nil {
+		config = options.TLS.Clone()
+	}
+	if config.ServerName == "" {
+		config.ServerName = domain
+	}
+	start := buffered(xmpp.StartTLS(config), raw)
+	features := []xmpp.StreamFeature{
+		start,
+		xmpp.SASL("", options.Password, sasl.ScramSha256, sasl.ScramSha1, sasl.Plain),
+		{Name: xml.Name{Space: nsBind, Local: "bind"}, Necessary: xmpp.Authn, Parse: skipFeature},
+	}
+	rw, state := io.ReadWriter(raw), xmpp.SessionState(0)
+	if options.DirectTLS {
+		rw, state = newBufferedConn(tls.Client(raw, config), raw), xmpp.Secure
+	}
+	account := jid.NewUnsafe(local, domain, "").JID // as spelled: PRECIS refuses names that servers have
+	session, err := xmpp.NewSession(context.Background(), account.Domain(), account, rw, state,
+		xmpp.NewNegotiator(func(*xmpp.Session, *xmpp.StreamConfig) xmpp.StreamConfig {
+			return xmpp.StreamConfig{Features: features}
+		}))
+	if err != nil {
+		return nil, err
+	}
+	if session.State()&xmpp.Authn == 0 {
+		return nil, errors.New("server offers no way to authenticate")
+	}
+	return session, nil
+}
+
+// skipFeature makes a feature known, so that negotiation ends in its stream.
+func skipFeature(context.Context, *xml.Decoder, *xml.StartElement) (bool, any, error) {
+	return false, nil, nil
+}
+
+// buffered has a StartTLS feature go on with our reader, from which no decoder
+// takes more than it needs.
+func buffered(start xmpp.StreamFeature, raw net.Conn) xmpp.StreamFeature {
+	plain := start.Negotiate
+	start.Negotiate = func(ctx context.Context, s *xmpp.Session, data any) (xmpp.SessionState, io.ReadWriter, error) {
+		state, rw, err := plain(ctx, s, data)
+		secure, isTLS := rw.(*tls.Conn)
+		if err != nil || !isTLS {
+			return state, rw, err
+		}
+		return state, newBufferedConn(secure, raw), nil
+	}
+	return start
+}
+
+// bind asks for a resource and returns the full JID that the server gives.
+func (c *Conn) bind(ctx context.Context, resource string) (string, error) {
+	payload := "<bind xmlns='" + nsBind + "'/>"
+	if resource != "" {
+		payload = "<bind xmlns='" + nsBind + "'><resource>" + escape(resource) + "</resource></bind>"
+	}
+	answer, err := c.IQ(ctx, "set", "", []byte(payload))
+	if err != nil {
+		return "", fmt.Errorf("bind: %w", err)
+	}
+	var result struct {
+		JID string `xml:"urn:ietf:params:xml:ns:xmpp-bind bind>jid"`
+	}
+	if err := xml.Unmarshal(answer.Raw, &result); err != nil {
+		return "", fmt.Errorf("bind: %w", err)
+	}
+	if answer.Type != "result" || result.JID == "" {
+		return "", fmt.Errorf("bind: server refused resource %q: %s", resource, answer.Raw)
+	}
+	return result.JID, nil
+}
+
+// bufferedConn is a TLS connection with the byte-wise reader that keeps
+// decoders from buffering for themselves.
+type bufferedConn struct {
+	*tls.Conn
+	reader *bufio.Reader
+	raw    net.Conn // below TLS
+}
+
+func newBufferedConn(secure *tls.Conn, raw net.Conn) *bufferedConn {
+	return &bufferedConn{Conn: secure, reader: bufio.NewReader(secure), raw: raw}
+}
+
+func (c *bufferedConn) Read(p []byte) (int, error) { return c.reader.Read(p) }
+func (c *bufferedConn) ReadByte() (byte, error)    { return c.reader.ReadByte() }
