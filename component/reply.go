@@ -66,7 +66,12 @@ func (r *reply) encode(dst []byte, a any) []byte {
 	if page, ok := a.(pep.ItemsPage); ok && r.namesOnly {
 		a = wire.ItemNamesPage{Page: page}
 	}
-	return wire.AppendResult(dst, header(r.stanza), a)
+	answer := wire.AppendResult(dst, header(r.stanza), a)
+	if len(answer) > r.service.maxStanza {
+		// The host would close the stream for everybody.
+		return wire.AppendError(nil, header(r.stanza), pep.Refuse(pep.ErrPolicy, "the answer would be too large: ask for less"))
+	}
+	return answer
 }
 
 // fail answers with an error.

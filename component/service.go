@@ -2,6 +2,7 @@ package component
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 
@@ -20,6 +21,9 @@ type Options struct {
 	Engine  *pep.Engine
 	Writer  *lane.Writer
 	Wire    wire.Limits
+	// MaxStanza bounds what is sent, in bytes: hosts close the stream above
+	// their own limit.
+	MaxStanza int
 	// MaxPending bounds the requests of one account that wait to be served.
 	MaxPending int
 	// Logger hears of faults of the service. Default: discards.
@@ -35,6 +39,7 @@ type Service struct {
 	engine    *pep.Engine
 	writer    *lane.Writer
 	wire      wire.Limits
+	maxStanza int
 	log       *slog.Logger
 	queues    queues
 	messages  messageIDs
@@ -55,6 +60,7 @@ func New(o Options) *Service {
 		engine:    o.Engine,
 		writer:    o.Writer,
 		wire:      o.Wire,
+		maxStanza: o.MaxStanza,
 		log:       o.Logger,
 		queues:    queues{bound: o.MaxPending, busy: map[string]*queue{}},
 		messages:  newMessageIDs(),
@@ -220,7 +226,11 @@ func (s *Service) notify(notices []pep.Notice) {
 			bodies = wire.EventBody(event, quiet)
 		}
 		for _, body := range bodies {
-			s.writer.Small(wire.AppendMessage(nil, s.addresses.service, n.To, s.messages.next(), body))
+			message := wire.AppendMessage(nil, s.addresses.service, n.To, s.messages.next(), body)
+			if len(message) > s.maxStanza {
+				panic(fmt.Sprintf("component: an event of %d bytes was let in", len(message)))
+			}
+			s.writer.Small(message)
 		}
 	}
 }

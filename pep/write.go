@@ -59,6 +59,19 @@ func (c *change) announce(answer func(*State) Answer, done func(Outcome)) error 
 	return nil
 }
 
+// checkNames bounds the ids of one change: its answer and its event, each one
+// stanza, name every record twice at most.
+func (e *Engine) checkNames(ids []string) error {
+	bytes := 0
+	for _, id := range ids {
+		bytes += 2 * vault.Record{ID: id}.Cost()
+	}
+	if bytes > e.answer {
+		return Refuse(ErrPolicy, "the record ids are too long together: change fewer records at once")
+	}
+	return nil
+}
+
 func (e *Engine) publish(ctx context.Context, req Request, op Publish, done func(Outcome)) error {
 	if err := e.checkItems(op.Items); err != nil {
 		return err
@@ -75,6 +88,9 @@ func (e *Engine) publish(ctx context.Context, req Request, op Publish, done func
 			ID: item.ID, KeyVersion: item.KeyVersion, Payload: item.Payload,
 			Publisher: req.Sender.Account, Published: now,
 		}
+	}
+	if err := e.checkNames(ids); err != nil {
+		return err
 	}
 	key := vault.Key{Account: req.Owner, Node: op.Node}
 	return e.store.Update(ctx, key, func(tx vault.Tx) error {
@@ -162,6 +178,9 @@ func (c *change) put(records []vault.Record, ids []string) error {
 }
 
 func (e *Engine) retract(ctx context.Context, req Request, op Retract, done func(Outcome)) error {
+	if err := e.checkNames(op.IDs); err != nil {
+		return err
+	}
 	key := vault.Key{Account: req.Owner, Node: op.Node}
 	return e.store.Update(ctx, key, func(tx vault.Tx) error {
 		c, err := e.begin(tx, req, op.Node)
