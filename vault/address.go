@@ -57,8 +57,8 @@ func PrepareAccount(bare string) (Account, error) {
 }
 
 func prepareLocal(local string) (string, error) {
-	if !utf8.ValidString(local) || strings.ContainsFunc(local, isControl) {
-		return "", fmt.Errorf("%w: local part is not plain text", ErrMalformedAddress)
+	if len(local) > MaxAddressPart || !utf8.ValidString(local) || strings.ContainsFunc(local, isControl) {
+		return "", fmt.Errorf("%w: local part is too long or not plain text", ErrMalformedAddress)
 	}
 	prepared, err := precis.UsernameCaseMapped.String(local)
 	if err != nil {
@@ -75,8 +75,8 @@ func prepareLocal(local string) (string, error) {
 // PrepareDomain returns the comparable spelling of a domain. The error is
 // [ErrMalformedAddress].
 func PrepareDomain(domain string) (string, error) {
-	if !utf8.ValidString(domain) || strings.ContainsFunc(domain, isControl) {
-		return "", fmt.Errorf("%w: domain is not plain text", ErrMalformedAddress)
+	if len(domain) > MaxAddressPart || !utf8.ValidString(domain) || strings.ContainsFunc(domain, isControl) {
+		return "", fmt.Errorf("%w: domain is too long or not plain text", ErrMalformedAddress)
 	}
 	domain = norm.NFC.String(strings.ToLower(strings.TrimSuffix(domain, ".")))
 	if domain == "" || len(domain) > MaxAddressPart || strings.ContainsAny(domain, "@/ ") {

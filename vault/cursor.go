@@ -62,6 +62,10 @@ func (k CursorKey) Verify(text string) (Cursor, error) {
 	if err != nil || len(raw) != cursorFields+cursorMAC || raw[0] != cursorPlain {
 		return Cursor{}, ErrBadCursor
 	}
+	// The decoder passes over line breaks.
+	if base64.RawURLEncoding.EncodeToString(raw) != text {
+		return Cursor{}, ErrBadCursor
+	}
 	fields, mac := raw[:cursorFields], raw[cursorFields:]
 	if !hmac.Equal(mac, k.mac(fields)) {
 		return Cursor{}, ErrBadCursor

@@ -153,8 +153,8 @@ func authenticate(raw net.Conn, options Options, local, domain string) (*xmpp.Se
 }
 
 // skipFeature makes a feature known, so that negotiation ends in its stream.
-func skipFeature(context.Context, *xml.Decoder, *xml.StartElement) (bool, any, error) {
-	return false, nil, nil
+func skipFeature(_ context.Context, d *xml.Decoder, _ *xml.StartElement) (bool, any, error) {
+	return false, nil, d.Skip()
 }
 
 // buffered has a StartTLS feature go on with our reader, from which no decoder
