@@ -1,0 +1,171 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+
+	"pepvault/pep"
+)
+
+// element is a protocol element. Payloads are no elements: they are turned
+// into their stored form as they are read.
+type element struct {
+	name     name
+	attrs    []attr
+	children []*element
+	text     []byte // character data, of all places
+	payloads []content
+}
+
+// attr returns the value of an attribute in no namespace, "" if it is absent.
+func (e *element) attr(local string) string {
+	for _, a := range e.attrs {
+		if a.space == "" && a.local == local {
+			return a.value
+		}
+	}
+	return ""
+}
+
+func (e *element) has(local string) bool {
+	for _, a := range e.attrs {
+		if a.space == "" && a.local == local {
+			return true
+		}
+	}
+	return false
+}
+
+// child returns the first child of that name, or nil.
+func (e *element) child(n name) *element {
+	for _, c := range e.children {
+		if c.name == n {
+			return c
+		}
+	}
+	return nil
+}
+
+// mixed reports text where only elements belong.
+func (e *element) mixed() bool { return len(bytes.TrimSpace(e.text)) > 0 }
+
+func (e *element) empty() bool {
+	return len(e.children) == 0 && len(e.payloads) == 0 && !e.mixed()
+}
+
+// tree reads the whole stanza.
+func (r *reader) tree() (*element, error) {
+	var root *element
+	path := make([]*element, 0, 8)
+	for {
+		r.inPayload = holdsPayload(path)
+		token, err := r.next()
+		if err != nil {
+			if errors.Is(err, io.EOF) && root != nil {
+				return root, nil
+			}
+			if errors.Is(err, io.EOF) {
+				return nil, malformed()
+			}
+			return nil, err
+		}
+		switch t := token.(type) {
+		case start:
+			if len(path) == 0 {
+				if root != nil {
+					return nil, malformed()
+				}
+				root = &element{name: t.name, attrs: t.attrs}
+				path = append(path, root)
+				continue
+			}
+			if path, err = r.descend(path, t); err != nil {
+				return nil, err
+			}
+		case xml.EndElement:
+			path = path[:len(path)-1]
+		case xml.CharData:
+			if err := addText(path, t); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// descend reads a child of the innermost element: its payload, or an element
+// whose content comes next or is skipped.
+func (r *reader) descend(path []*element, s start) ([]*element, error) {
+	parent := path[len(path)-1]
+	if r.inPayload {
+		if len(parent.payloads) > 0 {
+			return nil, r.refuse("an item holds exactly one payload element")
+		}
+		c, err := r.content(s)
+		parent.payloads = append(parent.payloads, c)
+		return path, err
+	}
+	if err := r.count(); err != nil {
+		return nil, err
+	}
+	e := &element{name: s.name, attrs: s.attrs}
+	parent.children = append(parent.children, e)
+	if !known(e.name.space) {
+		return path, r.skip()
+	}
+	return append(path, e), nil
+}
+
+func (r *reader) count() error {
+	if r.elements++; r.elements > maxElements {
+		return pep.Refuse(pep.ErrPolicy, "more than %d elements in one request", maxElements)
+	}
+	return nil
+}
+
+// skip reads to the end of the element that has just been opened.
+func (r *reader) skip() error {
+	for depth := len(r.open); len(r.open) >= depth; {
+		token, err := r.next()
+		if err != nil {
+			return err
+		}
+		if _, ok := token.(start); ok {
+			if err := r.count(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func addText(path []*element, text []byte) error {
+	if len(path) == 0 {
+		if len(bytes.TrimSpace(text)) > 0 {
+			return malformed()
+		}
+		return nil
+	}
+	e := path[len(path)-1]
+	e.text = append(e.text, text...)
+	if holdsPayload(path) && e.mixed() {
+		return pep.Refuse(pep.ErrInvalidPayload, "a payload is an element, not text")
+	}
+	return nil
+}
+
+// holdsPayload reports whether the children of the innermost element are
+// payloads: stanza, wrapper, operation, item.
+func holdsPayload(path []*element) bool {
+	if len(path) != 4 {
+		return false
+	}
+	space := path[1].name.space
+	if space != nsPubsub && space != nsPubsubEvent {
+		return false
+	}
+	operation := path[2].name
+	return path[3].name == name{space, "item"} &&
+		(operation == name{space, "publish"} || operation == name{space, "items"})
+}
