@@ -12,7 +12,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
+	"sync"
 	"time"
 )
 
@@ -53,7 +53,38 @@ type Options struct {
 // Writer holds the lanes and writes them to one connection after the other.
 // Its methods may be called by any goroutine; none but Serve, Drain and Room
 // blocks.
-type Writer struct{ opts Options }
+type Writer struct {
+	opts Options
+	wake chan struct{} // there may be something to write
+
+	mu       sync.Mutex // never held while anything is written or made
+	small    queue[[]byte]
+	bulk     queue[bulk]
+	made     []byte // the next bulk stanza
+	making   bool
+	reserved int // bytes
+	places   int
+	phase    phase
+	serving  bool
+	lost     chan struct{} // closed when the connection ends that serves now
+	ended    chan struct{} // closed when Drain's end is written
+	room     chan struct{} // closed, and made anew, when lane 0 stops being full
+	stats    Stats
+}
+
+type phase uint8
+
+const (
+	running phase = iota
+	draining
+	closed
+)
+
+// bulk is a chunk that waits, with the place that it holds.
+type bulk struct {
+	Chunk
+	held int
+}
 
 // Chunk describes one stanza of bulk that is made when its turn comes.
 type Chunk struct {
@@ -70,56 +101,140 @@ type Chunk struct {
 }
 
 // New returns a Writer with empty lanes.
-func New(opts Options) *Writer { panic("lane: being written") }
+func New(opts Options) *Writer {
+	orDefault(&opts.QueueBytes, 16<<20)
+	orDefault(&opts.RefusalBytes, max(opts.QueueBytes/16, 64<<10))
+	orDefault(&opts.BatchBytes, 64<<10)
+	orDefault(&opts.SendBuffer, 64<<10)
+	orDefault(&opts.WriteTimeout, 30*time.Second)
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Writer{
+		opts:  opts,
+		wake:  make(chan struct{}, 1),
+		ended: make(chan struct{}),
+		room:  make(chan struct{}),
+	}
+}
+
+func orDefault[T comparable](v *T, fallback T) {
+	var zero T
+	if *v == zero {
+		*v = fallback
+	}
+}
 
 // Small queues one whole stanza that no place was reserved for (an event, a
 // ping) on lane 0; the Writer owns b from then on. It is false, and b not
-// queued, when the stream was ended by Drain, or when lane 0 holds twice its budget: who makes events
-// waits for Room before it makes more, so that this is never seen.
-func (w *Writer) Small(b []byte) bool { panic("lane: being written") }
+// queued, when the stream was ended by Drain, or when lane 0 holds twice its
+// budget: who makes events waits for Room before it makes more, so that this is
+// never seen.
+func (w *Writer) Small(b []byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.phase == closed || w.stats.SmallBytes >= 2*w.opts.QueueBytes {
+		w.stats.Dropped++
+		return false
+	}
+	w.push(b)
+	return true
+}
 
 // Refuse queues a refusal (`wait`) for a request that got no place. It may go
 // beyond the budget by Options.RefusalBytes; false means that this is used up
 // too: wait for Room, then try again.
-func (w *Writer) Refuse(b []byte) bool { panic("lane: being written") }
+func (w *Writer) Refuse(b []byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.phase == closed || w.stats.SmallBytes+len(b) > w.opts.QueueBytes+w.opts.RefusalBytes {
+		return false
+	}
+	w.push(b)
+	return true
+}
 
 // Bulk queues a chunk on lane 1 with a place of SmallAnswer bytes that it takes
 // itself; false if there is none.
-func (w *Writer) Bulk(c Chunk) bool { panic("lane: being written") }
+func (w *Writer) Bulk(c Chunk) bool {
+	p, ok := w.Reserve(SmallAnswer)
+	return ok && p.Bulk(c)
+}
 
 // Reserve takes n bytes of the budget for an answer to come, or says that they
 // are not there. A request is taken only with a place.
-func (w *Writer) Reserve(n int) (*Place, bool) { panic("lane: being written") }
+func (w *Writer) Reserve(n int) (*Place, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.phase != running || w.reserved+w.stats.SmallBytes+n > w.opts.QueueBytes {
+		w.stats.Refused++
+		return nil, false
+	}
+	w.reserved += n
+	w.places++
+	return &Place{w: w, held: n}, true
+}
 
-// Place is room for one answer. The first call of Small, Bulk or Release uses
-// it up; later ones do nothing and return false.
-type Place struct{ w *Writer }
+// giveBack ends a reservation. It needs w.mu, like all that follows here.
+func (w *Writer) giveBack(n int) {
+	w.reserved -= n
+	w.places--
+	if w.phase == draining {
+		w.nudge() // it may have been the last
+	}
+}
 
-// Small queues the answer on lane 0 and gives the reservation back. An answer
-// with a place is always taken, also if it is larger than the reservation; false
-// only when the stream was ended by Drain.
-func (p *Place) Small(b []byte) bool { panic("lane: being written") }
+func (w *Writer) push(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	w.small.push(b)
+	w.stats.SmallBytes += len(b)
+	w.stats.SmallStanzas++
+	w.nudge()
+}
 
-// Bulk queues the answer as a chunk on lane 1; the reservation is given back
-// when the chunk has been made.
-func (p *Place) Bulk(c Chunk) bool { panic("lane: being written") }
+// nudge wakes Serve, if it sleeps.
+func (w *Writer) nudge() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
 
-// Release gives the reservation back without an answer.
-func (p *Place) Release() bool { panic("lane: being written") }
+func (w *Writer) full() bool { return w.stats.SmallBytes >= w.opts.QueueBytes }
 
 // Full tells whether lane 0 has reached its budget.
-func (w *Writer) Full() bool { panic("lane: being written") }
+func (w *Writer) Full() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.full()
+}
 
 // Room returns nil as soon as lane 0 is not full, at once if it is not; or the
 // cause when ctx ends. The reader of the stream and those who make events wait
 // here.
-func (w *Writer) Room(ctx context.Context) error { panic("lane: being written") }
+func (w *Writer) Room(ctx context.Context) error {
+	for {
+		w.mu.Lock()
+		full, room := w.full(), w.room
+		w.mu.Unlock()
+		if !full {
+			return nil
+		}
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
 
 // Stats is a look at the queues.
 type Stats struct {
-	SmallBytes, SmallStanzas int    // lane 0
-	BulkBytes, BulkChunks    int    // lane 1, as declared by Chunk.Size
-	Reserved                 int    // bytes of places not used yet
+	SmallBytes, SmallStanzas int    // lane 0, with what is being written
+	BulkBytes, BulkChunks    int    // lane 1, not made yet, as declared by Chunk.Size
+	Reserved                 int    // bytes of places not used yet, and of chunks that wait
 	Refused                  uint64 // Reserve said no
 	Dropped                  uint64 // Small said no
 	Written                  uint64 // stanzas given to a connection
@@ -127,16 +242,10 @@ type Stats struct {
 }
 
 // Stats looks at the queues now.
-func (w *Writer) Stats() Stats { panic("lane: being written") }
-
-// Serve writes what is queued to conn until ctx ends or conn fails, and returns
-// the reason; it never closes conn. It returns nil after Drain, when all is
-// written and the stream is closed by `</stream:stream>`.
-func (w *Writer) Serve(ctx context.Context, conn net.Conn) error { panic("lane: being written") }
-
-// Drain ends the stream in order: Reserve gives nothing any more (Refuse still
-// works), and as soon as every place is used or released and all that is queued
-// is written, bulk too, Serve writes `</stream:stream>` and returns nil. From
-// then on nothing is taken. Drain returns nil when that is done, ErrDetached if
-// there is no connection or it is lost on the way, or the cause when ctx ends.
-func (w *Writer) Drain(ctx context.Context) error { panic("lane: being written") }
+func (w *Writer) Stats() Stats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.stats
+	s.Reserved = w.reserved
+	return s
+}

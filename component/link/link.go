@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"mellium.im/xmpp/jid"
 )
@@ -58,8 +57,8 @@ type Link struct {
 	addr    jid.JID
 	handler Handler
 
-	answers    answers
-	reconnects atomic.Uint64
+	answers  answers
+	attaches atomic.Uint64
 
 	mu    sync.Mutex
 	state state
@@ -86,41 +85,4 @@ func (l *Link) State() (attached bool, reason string) {
 }
 
 // Reconnects counts the attaches after the first.
-func (l *Link) Reconnects() uint64 { return l.reconnects.Load() }
-
-// Run connects, reads, and connects again until ctx ends (it returns the
-// cause) or Options.Serve has ended the stream on purpose (it returns nil).
-// When it returns, nothing of it runs any more. It may be called once.
-func (l *Link) Run(ctx context.Context) error { panic("link: being written") }
-
-// Expect announces an IQ of ours to `to` that the caller is about to send with
-// the returned id, and calls done exactly once: with the result or error that
-// carries this id and comes from exactly `to`, or with ErrNoAnswer after
-// `within`, or with ErrDetached when the connection ends first. done must not
-// block; it may run before Expect returns if nothing is attached. cancel
-// forgets the IQ, done is then not called any more (it may just be running).
-// The caller bounds how many are under way.
-func (l *Link) Expect(to string, within time.Duration, done func(Stanza, error)) (id string, cancel func()) {
-	panic("link: being written")
-}
-
-// Request sends an IQ of ours (typ is "get" or "set") and waits for its answer
-// or the end of ctx. An error stanza is an answer: look at its Type.
-func (l *Link) Request(ctx context.Context, typ, to string, payload []byte) (Stanza, error) {
-	panic("link: being written")
-}
-
-// Ping returns a ping to the host that the caller writes where it wants it
-// answered, and calls done as Expect does: any answer, result or error, is nil
-// and proves that the host has taken all that was written before it.
-func (l *Link) Ping(within time.Duration, done func(error)) []byte { panic("link: being written") }
-
-// IQ serialises an IQ of ours around a ready payload.
-func (l *Link) IQ(id, typ, to string, payload []byte) []byte { panic("link: being written") }
-
-type state struct {
-	attached bool
-	reason   string
-}
-
-type answers struct{}
+func (l *Link) Reconnects() uint64 { return max(l.attaches.Load(), 1) - 1 }

@@ -87,9 +87,9 @@ func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 // complete checks o and fills in the defaults.
 func (o Options) complete() (Options, jid.JID, error) {
 	var faults []error
-	addr, err := jid.Parse(o.JID)
-	if err != nil || addr.String() != addr.Domain().String() {
-		faults = append(faults, fmt.Errorf("jid %q is not a domain", o.JID))
+	addr, err := domain(o.JID)
+	if err != nil {
+		faults = append(faults, fmt.Errorf("jid %q: %w", o.JID, err))
 	}
 	host, _, err := net.SplitHostPort(o.Server)
 	if err != nil {

@@ -1,0 +1,570 @@
+package lane
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// serve runs w on one end of a pipe; result gets what Serve returns. Inside a
+// synctest bubble, nothing is written before the other end is read.
+func serve(ctx context.Context, w *Writer) (host net.Conn, result chan error) {
+	host, ours := net.Pipe()
+	result = make(chan error, 1)
+	go func() {
+		err := w.Serve(ctx, ours)
+		_ = ours.Close()
+		result <- err
+	}()
+	return host, result
+}
+
+func chunk(s string) Chunk {
+	return Chunk{For: "a@b/c", Size: len(s), Produce: func() ([]byte, error) { return []byte(s), nil }}
+}
+
+// readAll reads until the stream ends.
+func readAll(t *testing.T, host net.Conn) string {
+	t.Helper()
+	all, err := io.ReadAll(host)
+	if err != nil && !errors.Is(err, io.ErrClosedPipe) {
+		t.Error(err)
+	}
+	return string(all)
+}
+
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := New(Options{BatchBytes: 8})
+		w.Bulk(chunk("[bulk1]"))
+		w.Bulk(chunk("[bulk2]"))
+		for i := range 5 {
+			w.Small(fmt.Appendf(nil, "[%d]", i))
+		}
+		host, result := serve(t.Context(), w)
+		synctest.Wait()
+		// The first batch is on its way; what comes now goes before any bulk.
+		place, ok := w.Reserve(SmallAnswer)
+		if !ok || !place.Small([]byte("[answer]")) {
+			t.Error("no place")
+		}
+		go func() {
+			if err := w.Drain(t.Context()); err != nil {
+				t.Errorf("drain: %v", err)
+			}
+		}()
+		got := readAll(t, host)
+		if want := "[0][1][2][3][4][answer][bulk1][bulk2]</stream:stream>"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if err := <-result; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		s := w.Stats()
+		if s.SmallBytes != 0 || s.SmallStanzas != 0 || s.BulkBytes != 0 || s.BulkChunks != 0 || s.Reserved != 0 || s.Written != 8 {
+			t.Errorf("left over: %+v", s)
+		}
+		if w.Small([]byte("x")) || w.Refuse([]byte("x")) {
+			t.Error("taken behind the end")
+		}
+		if err := w.Serve(t.Context(), host); !errors.Is(err, ErrClosed) {
+			t.Errorf("serve again: %v", err)
+		}
+	})
+}
+
+// TestSmallOvertakesBulk: what comes while bulk is written or made goes before
+// the next bulk.
+func TestSmallOvertakesBulk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := New(Options{})
+		made := make(chan struct{})
+		for i := range 3 {
+			w.Bulk(Chunk{Size: 10, Produce: func() ([]byte, error) {
+				if i == 2 {
+					<-made // slow store
+				}
+				return fmt.Appendf(nil, "[bulk%d]", i), nil
+			}})
+		}
+		host, _ := serve(t.Context(), w)
+		synctest.Wait() // bulk0 is being written, bulk1 is made
+		w.Small([]byte("[a]"))
+		expect(t, host, "[bulk0][a][bulk1]")
+		w.Small([]byte("[b]")) // although bulk2 is being made
+		expect(t, host, "[b]")
+		close(made)
+		expect(t, host, "[bulk2]")
+		_ = host.Close()
+	})
+}
+
+func expect(t *testing.T, host net.Conn, want string) {
+	t.Helper()
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(host, got); err != nil || string(got) != want {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+}
+
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	w := New(Options{QueueBytes: 100, RefusalBytes: 20})
+	var places []*Place
+	for {
+		p, ok := w.Reserve(30)
+		if !ok {
+			break
+		}
+		places = append(places, p)
+	}
+	if len(places) != 3 || w.Full() || w.Stats().Refused != 1 {
+		t.Fatalf("got %d places of 30 in 100; %+v", len(places), w.Stats())
+	}
+	if !places[0].Release() || places[0].Release() || places[0].Small([]byte("x")) {
+		t.Error("a place is used once")
+	}
+	if p, ok := w.Reserve(30); !ok || !p.Release() {
+		t.Error("a released place is not free")
+	}
+	// An answer with a place is taken whatever its size.
+	if !places[1].Small(make([]byte, 100)) || !w.Full() {
+		t.Errorf("full at 100: %+v", w.Stats())
+	}
+	if _, ok := w.Reserve(1); ok {
+		t.Error("a place beyond the budget")
+	}
+	if !w.Refuse(make([]byte, 20)) || w.Refuse([]byte("x")) {
+		t.Error("refusals have 20 bytes of their own")
+	}
+	for w.Small(make([]byte, 10)) {
+		if w.Stats().SmallBytes > 200 {
+			t.Fatal("no bound")
+		}
+	}
+	if s := w.Stats(); s.SmallBytes != 200 || s.Dropped != 1 || s.Reserved != 30 {
+		t.Errorf("got %+v", s)
+	}
+	if !places[2].Small([]byte("x")) {
+		t.Error("an answer with a place was refused")
+	}
+}
+
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := New(Options{QueueBytes: 10, BatchBytes: 5})
+		if err := w.Room(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			w.Small([]byte("12345"))
+		}
+		stopped, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := w.Room(stopped); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, want the end of ctx", err)
+		}
+		var waiting sync.WaitGroup
+		for range 3 {
+			waiting.Go(func() {
+				if err := w.Room(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if w.Full() {
+					t.Error("no room")
+				}
+			})
+		}
+		host, _ := serve(t.Context(), w)
+		expect(t, host, "1234512345")
+		waiting.Wait()
+		_ = host.Close()
+	})
+}
+
+// TestLostConnection: a stanza that the connection took is gone, one that was
+// cut goes out again as a whole, and the order stays.
+func TestLostConnection(t *testing.T) {
+	t.Parallel()
+	for taken, want := range map[int]string{
+		0:  "<aaa><bbb><ccc><bulk>",
+		3:  "<aaa><bbb><ccc><bulk>",
+		5:  "<bbb><ccc><bulk>",
+		9:  "<bbb><ccc><bulk>",
+		15: "<bulk>",
+		18: "<bulk>",
+		21: "",
+	} {
+		t.Run(fmt.Sprint(taken), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := New(Options{})
+				for _, s := range []string{"<aaa>", "<bbb>", "<ccc>"} {
+					w.Small([]byte(s))
+				}
+				w.Bulk(chunk("<bulk>"))
+				host, result := serve(t.Context(), w)
+				if _, err := io.ReadFull(host, make([]byte, taken)); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				_ = host.Close()
+				if taken < 21 {
+					if err := <-result; err == nil {
+						t.Error("no error")
+					}
+				} else {
+					w.Small([]byte("x")) // notices the loss
+					<-result
+					want = "x"
+				}
+				host, result = serve(t.Context(), w)
+				go func() { _ = w.Drain(t.Context()) }()
+				if got := readAll(t, host); got != want+streamEnd {
+					t.Errorf("got %q, want %q", got, want)
+				}
+				<-result
+			})
+		})
+	}
+}
+
+// TestBlockingHost: a host that reads nothing loses the connection, and blocks
+// nobody meanwhile.
+func TestBlockingHost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := New(Options{WriteTimeout: 30 * time.Second})
+		w.Small([]byte("x"))
+		began := time.Now()
+		host, result := serve(t.Context(), w)
+		synctest.Wait()
+		if !w.Small([]byte("y")) {
+			t.Error("not taken")
+		}
+		var timeout net.Error
+		if err := <-result; !errors.As(err, &timeout) || !timeout.Timeout() {
+			t.Errorf("got %v, want a time-out", err)
+		}
+		if took := time.Since(began); took != 30*time.Second {
+			t.Errorf("took %v", took)
+		}
+		_ = host.Close()
+	})
+}
+
+func TestServeEndsWithContext(t *testing.T) {
+	t.Parallel()
+	for _, blocked := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := New(Options{})
+			if blocked {
+				w.Small([]byte("x"))
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			host, result := serve(ctx, w)
+			synctest.Wait()
+			if err := w.Serve(ctx, host); !errors.Is(err, ErrServing) {
+				t.Errorf("second Serve: %v", err)
+			}
+			want := errors.New("enough")
+			cancel(want)
+			if err := <-result; !errors.Is(err, want) {
+				t.Errorf("blocked %v: got %v, want %v", blocked, err, want)
+			}
+			_ = host.Close()
+		})
+	}
+}
+
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	t.Run("waits for open places", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w := New(Options{})
+			place, _ := w.Reserve(SmallAnswer)
+			other, _ := w.Reserve(SmallAnswer)
+			host, result := serve(t.Context(), w)
+			drained := make(chan error, 1)
+			go func() { drained <- w.Drain(t.Context()) }()
+			synctest.Wait()
+			if _, ok := w.Reserve(1); ok {
+				t.Error("a place while draining")
+			}
+			if !w.Refuse([]byte("[wait]")) {
+				t.Error("refusals work to the end")
+			}
+			expect(t, host, "[wait]")
+			place.Bulk(chunk("[big]"))
+			expect(t, host, "[big]")
+			synctest.Wait()
+			other.Release()
+			expect(t, host, streamEnd)
+			if err := errors.Join(<-drained, <-result); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("no connection", func(t *testing.T) {
+		t.Parallel()
+		w := New(Options{})
+		if err := w.Drain(t.Context()); !errors.Is(err, ErrDetached) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("connection lost", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w := New(Options{})
+			w.Small([]byte("x"))
+			host, result := serve(t.Context(), w)
+			drained := make(chan error, 1)
+			go func() { drained <- w.Drain(t.Context()) }()
+			synctest.Wait()
+			_ = host.Close()
+			if err := <-drained; !errors.Is(err, ErrDetached) {
+				t.Errorf("got %v", err)
+			}
+			if <-result == nil {
+				t.Error("no error")
+			}
+		})
+	})
+	t.Run("time is up", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			w := New(Options{})
+			w.Small([]byte("x"))
+			host, result := serve(t.Context(), w)
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := w.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+			_ = host.Close()
+			<-result
+		})
+	})
+}
+
+// TestBadChunks: an error or a panic costs its chunk, not the writer.
+func TestBadChunks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := New(Options{})
+		w.Bulk(Chunk{Produce: func() ([]byte, error) { return nil, errors.New("no") }})
+		w.Bulk(Chunk{Produce: func() ([]byte, error) { panic("no") }})
+		w.Bulk(Chunk{Produce: func() ([]byte, error) { return nil, nil }})
+		w.Bulk(chunk("[good]"))
+		host, result := serve(t.Context(), w)
+		go func() { _ = w.Drain(t.Context()) }()
+		if got, want := readAll(t, host), "[good]"+streamEnd; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestNothingLost: many goroutines, real sockets that break again and again.
+// Every stanza arrives once or was in the buffer of a broken socket, and each
+// goroutine's come in its order.
+func TestNothingLost(t *testing.T) {
+	t.Parallel()
+	const senders, each = 8, 200
+	w := New(Options{QueueBytes: 4 << 10})
+	var sending sync.WaitGroup
+	for s := range senders {
+		sending.Go(func() {
+			for i := range each {
+				stanza := fmt.Appendf(nil, "<%d %d>", s, i)
+				if i%10 == 9 {
+					for !w.Bulk(chunk(string(stanza))) {
+						time.Sleep(time.Millisecond)
+					}
+					continue
+				}
+				if err := w.Room(t.Context()); err != nil || !w.Small(stanza) {
+					t.Errorf("not taken: %v", err)
+				}
+			}
+		})
+	}
+	got := make(map[string]int)
+	var cut sync.WaitGroup
+	for lives := 0; ; lives++ {
+		ours, host := tcpPair(t)
+		cut.Go(func() {
+			limit := int64(1 << 40)
+			if lives < 20 {
+				limit = 300
+			}
+			read, _ := io.ReadAll(io.LimitReader(host, limit))
+			for f := range strings.SplitAfterSeq(string(read), ">") {
+				got[f]++
+			}
+			_ = host.Close()
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		if lives == 20 {
+			go func() {
+				sending.Wait()
+				_ = w.Drain(t.Context())
+			}()
+		}
+		err := w.Serve(ctx, ours)
+		cancel()
+		_ = ours.Close()
+		cut.Wait()
+		if err == nil {
+			break
+		}
+	}
+	arrived := 0
+	for s := range senders {
+		for i := range each {
+			switch n := got[fmt.Sprintf("<%d %d>", s, i)]; n {
+			case 0:
+			case 1:
+				arrived++
+			default:
+				t.Errorf("<%d %d> came %d times", s, i, n)
+			}
+		}
+	}
+	stats := w.Stats()
+	if stats.Written != senders*each {
+		t.Errorf("%d of %d were written; %+v", stats.Written, senders*each, stats)
+	}
+	if got[streamEnd] != 1 || arrived == 0 {
+		t.Errorf("%d arrived, the end %d times", arrived, got[streamEnd])
+	}
+}
+
+func tcpPair(t *testing.T) (ours, host net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	ours, err = net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err = l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ours, host
+}
+
+// TestQueue holds the queue against a slice.
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var q queue[int]
+		var model []int
+		t.Repeat(map[string]func(*rapid.T){
+			"push": func(t *rapid.T) {
+				for range rapid.IntRange(1, 40).Draw(t, "n") {
+					v := rapid.Int().Draw(t, "v")
+					q.push(v)
+					model = append(model, v)
+				}
+			},
+			"pushFront": func(t *rapid.T) {
+				v := rapid.Int().Draw(t, "v")
+				q.pushFront(v)
+				model = append([]int{v}, model...)
+			},
+			"pop": func(t *rapid.T) {
+				for range rapid.IntRange(1, 40).Draw(t, "n") {
+					v, ok := q.pop()
+					if ok != (len(model) > 0) || ok && v != model[0] {
+						t.Fatalf("got %d, %v; want the front of %v", v, ok, model)
+					}
+					if ok {
+						model = model[1:]
+					}
+				}
+			},
+			"": func(t *rapid.T) {
+				if q.len() != len(model) || q.len() > 0 && q.front() != model[0] {
+					t.Fatalf("got %d, want %v", q.len(), model)
+				}
+			},
+		})
+	})
+}
+
+// BenchmarkWriter: 1.5 KB answers from two goroutines over a real socket.
+func BenchmarkWriter(b *testing.B) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	read := make(chan int64, 1)
+	go func() {
+		host, err := l.Accept()
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		n, _ := io.CopyBuffer(struct{ io.Writer }{io.Discard}, host, make([]byte, 64<<10))
+		read <- n
+	}()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := New(Options{})
+	served := make(chan error, 1)
+	go func() { served <- w.Serve(b.Context(), conn); _ = conn.Close() }()
+	stanza := bytes.Repeat([]byte("x"), 1500)
+	b.SetBytes(int64(len(stanza)))
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			for {
+				if place, ok := w.Reserve(SmallAnswer); ok {
+					place.Small(stanza)
+					break
+				}
+				_ = w.Room(b.Context())
+			}
+		}
+	})
+	if err := w.Drain(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "stanzas/s")
+	b.StopTimer()
+	if err := <-served; err != nil {
+		b.Error(err)
+	}
+	if n := <-read; n < int64(b.N*len(stanza)) {
+		b.Errorf("%d bytes of %d arrived", n, b.N*len(stanza))
+	}
+	_ = l.Close()
+}
