@@ -34,7 +34,7 @@ func (e *Engine) subscribe(ctx context.Context, req Request, op Subscribe, done 
 	}
 	key := vault.Key{Account: req.Owner, Node: op.Node}
 	subscription := vault.Subscription{Account: req.Sender.Account}
-	return e.store.Update(ctx, key, func(tx vault.Tx) error {
+	return e.update(ctx, key, func(tx vault.Tx, told func(func())) error {
 		stored, err := tx.Subscriptions(key)
 		if err != nil {
 			return err
@@ -47,14 +47,14 @@ func (e *Engine) subscribe(ctx context.Context, req Request, op Subscribe, done 
 				return err
 			}
 		}
-		e.inTurn(tx, key, Subscribed{Node: op.Node, JID: string(req.Sender.Account)}, done)
+		told(func() { done(Outcome{Answer: Subscribed{Node: op.Node, JID: string(req.Sender.Account)}}) })
 		return nil
 	})
 }
 
 func (e *Engine) subscribeFull(ctx context.Context, req Request, op Subscribe, done func(Outcome)) error {
 	key := vault.Key{Account: req.Owner, Node: op.Node}
-	return e.store.Update(ctx, key, func(tx vault.Tx) error {
+	return e.update(ctx, key, func(tx vault.Tx, told func(func())) error {
 		stored, err := tx.Subscriptions(key)
 		if err != nil {
 			return err
@@ -69,13 +69,11 @@ func (e *Engine) subscribeFull(ctx context.Context, req Request, op Subscribe, d
 			}
 		}
 		jid := string(req.Sender.Account) + "/" + req.Sender.Resource
-		tx.AfterCommit(func() {
-			e.turns.gate(key).commit(func() {
-				// A device whose presence ended meanwhile is gone: it gets
-				// this answer if anything, and nothing later.
-				e.interest.add(req.Sender, key)
-				done(Outcome{Answer: Subscribed{Node: op.Node, JID: jid}})
-			})
+		told(func() {
+			// A device whose presence ended meanwhile is gone: it gets this
+			// answer if anything, and nothing later.
+			e.interest.add(req.Sender, key)
+			done(Outcome{Answer: Subscribed{Node: op.Node, JID: jid}})
 		})
 		return nil
 	})
@@ -97,7 +95,7 @@ func (e *Engine) unsubscribe(ctx context.Context, req Request, op Unsubscribe, d
 		return err
 	}
 	key := vault.Key{Account: req.Owner, Node: op.Node}
-	return e.store.Update(ctx, key, func(tx vault.Tx) error {
+	return e.update(ctx, key, func(tx vault.Tx, told func(func())) error {
 		_, had := e.interest.has(req.Sender, key)
 		if full {
 			// Also here an absent vault is told apart from an absent subscription.
@@ -110,21 +108,12 @@ func (e *Engine) unsubscribe(ctx context.Context, req Request, op Unsubscribe, d
 		if !had {
 			return Refuse(ErrNotSubscribed, "there is no such subscription")
 		}
-		tx.AfterCommit(func() {
-			e.turns.gate(key).commit(func() {
-				if full {
-					e.interest.drop(req.Sender, key)
-				}
-				done(Outcome{Answer: Unsubscribed{}})
-			})
+		told(func() {
+			if full {
+				e.interest.drop(req.Sender, key)
+			}
+			done(Outcome{Answer: Unsubscribed{}})
 		})
 		return nil
-	})
-}
-
-// inTurn answers after the commit, without an event.
-func (e *Engine) inTurn(tx vault.Tx, key vault.Key, answer Answer, done func(Outcome)) {
-	tx.AfterCommit(func() {
-		e.turns.gate(key).commit(func() { done(Outcome{Answer: answer}) })
 	})
 }

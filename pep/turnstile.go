@@ -2,71 +2,115 @@ package pep
 
 import (
 	"context"
-	"hash/maphash"
 	"sync"
 
 	"pepvault/vault"
 )
 
-// turnstile keeps the answers of one vault in the order of the states that
-// they show. A commit passes it when it is announced; a reader passes only if
-// no commit has done so since the reader began, else what it read is old news
-// and it reads again.
+// turnstile keeps what is told of one vault in the order of the states that it
+// shows. A write passes when it is announced. A read passes only if no write
+// of that vault was under way while it read: else it could show a state that
+// is not announced yet, or one that is older than what was.
 //
-// Vaults share gates, which costs a reader of another vault a second reading
-// now and then.
+// The mutex of the turnstile is taken before that of a gate, never after it.
 type turnstile struct {
-	seed  maphash.Seed
-	once  sync.Once
-	gates [256]gate
+	mu    sync.Mutex
+	gates map[vault.Key]*gate // of the vaults in use
 }
 
+// gate is that of one vault.
 type gate struct {
-	mu      sync.Mutex
-	commits uint64
+	users  int // guarded by the turnstile
+	mu     sync.Mutex
+	writes int    // under way
+	passed uint64 // writes that were announced
 }
 
-func (t *turnstile) gate(key vault.Key) *gate {
-	t.once.Do(func() { t.seed = maphash.MakeSeed() })
-	return &t.gates[maphash.Comparable(t.seed, key)%uint64(len(t.gates))]
+// enter takes the gate of a vault; leave gives it back.
+func (t *turnstile) enter(key vault.Key) *gate {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gates == nil {
+		t.gates = map[vault.Key]*gate{}
+	}
+	g := t.gates[key]
+	if g == nil {
+		g = new(gate)
+		t.gates[key] = g
+	}
+	g.users++
+	return g
 }
 
-// commit announces a commit.
+func (t *turnstile) leave(key vault.Key, g *gate) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if g.users--; g.users == 0 {
+		delete(t.gates, key)
+	}
+}
+
+// writing counts a write as under way, or no longer so.
+func (g *gate) writing(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.writes += n
+}
+
+// commit announces a write.
 func (g *gate) commit(announce func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.commits++
+	g.passed++
 	announce()
 }
 
-func (g *gate) passed() uint64 {
+// look tells whether no write is under way, and what read needs.
+func (g *gate) look() (since uint64, quiet bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.commits
+	return g.passed, g.writes == 0
 }
 
-// read announces what was read when passed gave since, unless a commit has
-// passed in the meantime.
+// read announces what was read since look, unless a write got in between.
 func (g *gate) read(since uint64, announce func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.commits != since {
+	if g.passed != since || g.writes > 0 {
 		return false
 	}
 	announce()
 	return true
 }
 
-// readingTries is how often a reader tries to pass beside the commits before
-// it queues up among them.
-const readingTries = 3
+// update is Store.Update for the engine's rules: fn announces its outcome with
+// told, which the commit loop does in its turn.
+func (e *Engine) update(ctx context.Context, key vault.Key, fn func(tx vault.Tx, told func(announce func())) error) error {
+	g := e.turns.enter(key)
+	defer e.turns.leave(key, g)
+	g.writing(1)
+	defer g.writing(-1)
+	return e.store.Update(ctx, key, func(tx vault.Tx) error {
+		return fn(tx, func(announce func()) {
+			tx.AfterCommit(func() { g.commit(announce) })
+		})
+	})
+}
+
+// readingTries is how often a read tries to pass beside the writes before it
+// queues up among them.
+const readingTries = 2
 
 // ordered reads a state of the vault and announces the outcome in its turn.
 // read may run several times.
 func (e *Engine) ordered(ctx context.Context, key vault.Key, read func(vault.View) (Outcome, error), done func(Outcome)) error {
-	gate := e.turns.gate(key)
+	g := e.turns.enter(key)
+	defer e.turns.leave(key, g)
 	for range readingTries {
-		since := gate.passed()
+		since, quiet := g.look()
+		if !quiet {
+			break
+		}
 		var out Outcome
 		err := e.store.View(ctx, func(v vault.View) (err error) {
 			out, err = read(v)
@@ -75,16 +119,16 @@ func (e *Engine) ordered(ctx context.Context, key vault.Key, read func(vault.Vie
 		if err != nil {
 			return err
 		}
-		if gate.read(since, func() { done(out) }) {
+		if g.read(since, func() { done(out) }) {
 			return nil
 		}
 	}
-	return e.store.Update(ctx, key, func(tx vault.Tx) error {
+	return e.update(ctx, key, func(tx vault.Tx, told func(func())) error {
 		out, err := read(tx)
 		if err != nil {
 			return err
 		}
-		tx.AfterCommit(func() { gate.commit(func() { done(out) }) })
+		told(func() { done(out) })
 		return nil
 	})
 }

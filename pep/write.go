@@ -12,19 +12,20 @@ import (
 type change struct {
 	engine *Engine
 	tx     vault.Tx
+	told   func(announce func())
 	vault  vault.Vault // before the change
 	state  State       // Previous is set; the rest follows in announce
 	made   []vault.Change
 }
 
 // begin reads the vault that a write is about; ErrNoVault.
-func (e *Engine) begin(tx vault.Tx, req Request, node string) (*change, error) {
+func (e *Engine) begin(tx vault.Tx, told func(func()), req Request, node string) (*change, error) {
 	if err := admit(req); err != nil {
 		return nil, err
 	}
 	key := vault.Key{Account: req.Owner, Node: node}
 	v, err := tx.Vault(key)
-	c := &change{engine: e, tx: tx, vault: v, state: State{Owner: key.Account, Node: node, Previous: NoCursor}}
+	c := &change{engine: e, tx: tx, told: told, vault: v, state: State{Owner: key.Account, Node: node, Previous: NoCursor}}
 	c.vault.Key = key
 	if err == nil {
 		c.state.Previous = e.sign(v)
@@ -50,11 +51,9 @@ func (c *change) announce(answer func(*State) Answer, done func(Outcome)) error 
 	}
 	event := &Event{Owner: key.Account, Node: key.Node, Changes: c.made, State: c.state}
 	out := Outcome{Answer: answer(&event.State)}
-	c.tx.AfterCommit(func() {
-		e.turns.gate(key).commit(func() {
-			out.Notices = e.interest.notices(key, subscribed, event)
-			done(out)
-		})
+	c.told(func() {
+		out.Notices = e.interest.notices(key, subscribed, event)
+		done(out)
 	})
 	return nil
 }
@@ -93,8 +92,8 @@ func (e *Engine) publish(ctx context.Context, req Request, op Publish, done func
 		return err
 	}
 	key := vault.Key{Account: req.Owner, Node: op.Node}
-	return e.store.Update(ctx, key, func(tx vault.Tx) error {
-		c, err := e.begin(tx, req, op.Node)
+	return e.update(ctx, key, func(tx vault.Tx, told func(func())) error {
+		c, err := e.begin(tx, told, req, op.Node)
 		if errors.Is(err, vault.ErrNoVault) {
 			err = c.create()
 		}
@@ -182,8 +181,8 @@ func (e *Engine) retract(ctx context.Context, req Request, op Retract, done func
 		return err
 	}
 	key := vault.Key{Account: req.Owner, Node: op.Node}
-	return e.store.Update(ctx, key, func(tx vault.Tx) error {
-		c, err := e.begin(tx, req, op.Node)
+	return e.update(ctx, key, func(tx vault.Tx, told func(func())) error {
+		c, err := e.begin(tx, told, req, op.Node)
 		if err != nil {
 			return err
 		}
@@ -203,8 +202,8 @@ func (e *Engine) retract(ctx context.Context, req Request, op Retract, done func
 
 func (e *Engine) delete(ctx context.Context, req Request, op Delete, done func(Outcome)) error {
 	key := vault.Key{Account: req.Owner, Node: op.Node}
-	return e.store.Update(ctx, key, func(tx vault.Tx) error {
-		c, err := e.begin(tx, req, op.Node)
+	return e.update(ctx, key, func(tx vault.Tx, told func(func())) error {
+		c, err := e.begin(tx, told, req, op.Node)
 		if err != nil {
 			return err
 		}
@@ -216,12 +215,10 @@ func (e *Engine) delete(ctx context.Context, req Request, op Delete, done func(O
 			return err
 		}
 		event := &Event{Owner: key.Account, Node: key.Node, Deleted: true, State: c.state}
-		tx.AfterCommit(func() {
-			e.turns.gate(key).commit(func() {
-				notices := e.interest.notices(key, subscribed, event)
-				e.interest.forget(key)
-				done(Outcome{Answer: Deleted{}, Notices: notices})
-			})
+		told(func() {
+			notices := e.interest.notices(key, subscribed, event)
+			e.interest.forget(key)
+			done(Outcome{Answer: Deleted{}, Notices: notices})
 		})
 		return nil
 	})

@@ -1,0 +1,201 @@
+package pep_test
+
+import (
+	"strings"
+	"testing"
+
+	"pepvault/pep"
+	"pepvault/vault"
+)
+
+// told lists to whom an outcome's notices go.
+func told(out pep.Outcome) []string {
+	list := []string{}
+	for _, n := range out.Notices {
+		to := n.To
+		if n.Quiet {
+			to += " (quiet)"
+		}
+		list = append(list, to)
+	}
+	return list
+}
+
+func TestWhoIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.must(laptop, publish("a"))
+	equal(t, "nobody subscribed", told(w.must(laptop, publish("a"))), []string{})
+
+	_, err := w.ask(phone, pep.Subscribe{Node: "notes", JID: phone})
+	refused(t, err, pep.ErrPresenceRequired)
+	w.Arrive(device(phone))
+	w.must(phone, pep.Subscribe{Node: "notes", JID: phone})
+	equal(t, "full JID", told(w.must(laptop, publish("a"))), []string{phone})
+
+	w.Arrive(device(laptop))
+	equal(t, "presence alone", told(w.must(laptop, publish("a"))), []string{phone})
+	w.must(laptop, pep.Subscribe{Node: "notes", JID: "ALICE@localhost"})
+	equal(t, "bare JID", told(w.must(laptop, publish("a"))), []string{phone, laptop})
+	equal(t, "another vault", told(w.must(laptop, pep.Publish{Node: "other", Items: []pep.Item{item("x", "y")}})), []string{})
+
+	w.Leave("alice@localhost", "phone")
+	equal(t, "phone left", told(w.must(laptop, publish("a"))), []string{laptop})
+	w.Leave("alice@localhost", "laptop")
+	equal(t, "all left", told(w.must(laptop, publish("a"))), []string{"alice@localhost (quiet)"})
+	w.Arrive(device(phone))
+	equal(t, "phone is back", told(w.must(laptop, publish("a"))), []string{phone})
+
+	w.must(phone, pep.Unsubscribe{Node: "notes", JID: "alice@localhost"})
+	equal(t, "full subscriptions end with presence", told(w.must(laptop, publish("a"))), []string{})
+	_, err = w.ask(phone, pep.Unsubscribe{Node: "notes", JID: "alice@localhost"})
+	refused(t, err, pep.ErrNotSubscribed)
+	_, err = w.ask(phone, pep.Unsubscribe{Node: "notes", JID: phone})
+	refused(t, err, pep.ErrNotSubscribed)
+}
+
+func TestSubscribeRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.must(laptop, publish("a"))
+	tests := []struct {
+		name, jid string
+		want      error
+	}{
+		{"somebody else", "mallory@localhost", pep.ErrInvalidJID},
+		{"another resource", phone, pep.ErrInvalidJID},
+		{"resource in another case", "alice@localhost/LAPTOP", pep.ErrInvalidJID},
+		{"no JID", "", pep.ErrMalformedJID},
+		{"a domain", "localhost", pep.ErrMalformedJID},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := w.ask(laptop, pep.Subscribe{Node: "notes", JID: tt.jid})
+			refused(t, err, tt.want)
+		})
+	}
+}
+
+func TestSubscriptionsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.must(laptop, publish("a"))
+	for _, d := range []string{laptop, phone, "alice@localhost/tablet"} {
+		w.Arrive(device(d))
+	}
+	w.must(laptop, pep.Subscribe{Node: "notes", JID: laptop})
+	w.must(laptop, pep.Subscribe{Node: "notes", JID: laptop}) // again: no second place
+	w.must(phone, pep.Subscribe{Node: "notes", JID: phone})
+	_, err := w.ask(laptop, pep.Subscribe{Node: "notes", JID: "alice@localhost"})
+	refused(t, err, pep.ErrTooManySubscriptions)
+	_, err = w.ask("alice@localhost/tablet", pep.Subscribe{Node: "notes", JID: "alice@localhost/tablet"})
+	refused(t, err, pep.ErrTooManySubscriptions)
+}
+
+func TestResourcesAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for _, d := range []string{"alice@localhost/1", "alice@localhost/2", "alice@localhost/3"} {
+		if forgotten := w.Arrive(device(d)); forgotten != "" {
+			t.Errorf("%s displaced %s", d, forgotten)
+		}
+	}
+	w.Arrive(device("alice@localhost/1")) // heard of again
+	if got := w.Arrive(device("alice@localhost/4")); got != "alice@localhost/2" {
+		t.Errorf("displaced %q, want the one heard of longest ago", got)
+	}
+}
+
+// Each event's state leads from the one before it to the one after it.
+func TestStatesFormAChain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	at := pep.NoCursor
+	step := func(what string, op pep.Op, items ...pep.StateItem) {
+		t.Helper()
+		var s *pep.State
+		switch a := w.must(laptop, op).Answer.(type) {
+		case pep.Published:
+			s = a.State
+		case pep.Retracted:
+			s = a.State
+		}
+		if s == nil {
+			t.Fatalf("%s: no state", what)
+		}
+		equal(t, what+": previous", s.Previous, at)
+		equal(t, what+": items", s.Items, items)
+		equal(t, what+": owner and node", s.Owner+"/"+vault.Account(s.Node), vault.Account("alice@localhost/notes"))
+		at = s.Cursor
+	}
+	first := publish("a", "b")
+	first.State = true
+	step("publish of two", first, pep.StateItem{ID: "a", Revision: 2}, pep.StateItem{ID: "b", Revision: 3})
+	second := publish("a")
+	second.State = true
+	step("overwrite", second, pep.StateItem{ID: "a", Revision: 4})
+	step("retract", pep.Retract{Node: "notes", IDs: []string{"b"}, State: true}, pep.StateItem{ID: "b", Revision: 5, Gone: true})
+	if plain := w.must(laptop, publish("c")).Answer.(pep.Published); plain.State != nil {
+		t.Errorf("a state that nobody asked for: %v", plain.State)
+	}
+}
+
+func TestDeleteTellsAndForgets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.must(laptop, publish("a"))
+	w.Arrive(device(phone))
+	w.must(phone, pep.Subscribe{Node: "notes", JID: phone})
+	out := w.must(laptop, pep.Delete{Node: "notes"})
+	equal(t, "told", told(out), []string{phone})
+	event := out.Notices[0].Event
+	if !event.Deleted || event.State.Cursor != "" || event.State.Previous == pep.NoCursor {
+		t.Errorf("the event is %+v", event)
+	}
+	_, err := w.ask(laptop, pep.Items{Node: "notes"})
+	refused(t, err, vault.ErrNoVault)
+
+	op := publish("a")
+	op.State = true
+	out = w.must(laptop, op)
+	equal(t, "told after the vault was made again", told(out), []string{})
+	state := out.Answer.(pep.Published).State
+	equal(t, "previous of a vault made again", state.Previous, pep.NoCursor)
+	key := w.store.CursorKey()
+	old, err := key.Verify(event.State.Previous)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := key.Verify(state.Cursor)
+	if err != nil || made.Epoch == old.Epoch {
+		t.Errorf("the vault made again has cursor %v (%v), the old one %v", made, err, old)
+	}
+}
+
+func TestEventsCarryTheChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.must(laptop, publish("a"))
+	w.Arrive(device(phone))
+	w.must(phone, pep.Subscribe{Node: "notes", JID: phone})
+	event := w.must(laptop, publish("b")).Notices[0].Event
+	if len(event.Changes) != 1 || event.Changes[0].ID != "b" || string(event.Changes[0].Payload.Data) != "data of b" {
+		t.Errorf("publish: %+v", event.Changes)
+	}
+	event = w.must(laptop, pep.Retract{Node: "notes", IDs: []string{"a"}}).Notices[0].Event
+	if len(event.Changes) != 1 || event.Changes[0].ID != "a" || !event.Changes[0].Gone {
+		t.Errorf("retract: %+v", event.Changes)
+	}
+}
+
+func TestIDsThatNoAnswerCouldHold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(o *pep.Options) { many(o); o.AnswerBytes = 10_000 })
+	long := strings.Repeat(`"`, 400)
+	_, err := w.ask(laptop, publish(long+"1", long+"2", long+"3"))
+	refused(t, err, pep.ErrPolicy)
+	_, err = w.ask(laptop, pep.Retract{Node: "notes", IDs: []string{long + "1", long + "2", long + "3"}})
+	refused(t, err, pep.ErrPolicy)
+	w.must(laptop, publish(long+"1"))
+}
