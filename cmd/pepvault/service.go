@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"pepvault/component"
+	"pepvault/component/lane"
+	"pepvault/component/link"
+	"pepvault/configs"
+	"pepvault/pep"
+	"pepvault/pep/wire"
+	"pepvault/store"
+	"pepvault/vault"
+)
+
+const (
+	// drainTimeout bounds the end: first the requests that were taken, then
+	// what waits to be written.
+	drainTimeout = 10 * time.Second
+	// stanzaFrame is what an answer holds beside its records: the addresses
+	// and the id of the request, escaped.
+	stanzaFrame = 24 << 10
+	// inlineBytes is the size up to which an answer counts as small: it is
+	// read at once and leaves before all bulk.
+	inlineBytes = 8 << 10
+)
+
+// service is everything between the configuration and the host.
+type service struct {
+	config configs.Config
+	log    *slog.Logger
+	store  vault.Store
+	writer *lane.Writer
+	front  *component.Service
+	link   *link.Link
+}
+
+// newService opens the store and puts the parts together. Nothing is
+// connected yet; run closes the store. told hears of each change of the link.
+func newService(ctx context.Context, config configs.Config, log *slog.Logger, told func(attached bool)) (*service, error) {
+	s := &service{config: config, log: log}
+	var err error
+	s.store, err = store.Open(ctx, store.Options{Driver: config.Store.Driver, Path: config.Store.Path, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	s.writer = lane.New(lane.Options{QueueBytes: config.Stream.QueueBytes, Logger: log})
+	limits := config.Limits
+	s.front = component.New(component.Options{
+		JID:     config.Component.JID,
+		Domains: config.Access.Domains,
+		Name:    config.Component.Name,
+		Version: version(),
+		Engine: pep.New(pep.Options{
+			Store: s.store,
+			Limits: vault.Limits{
+				Records:          limits.MaxRecords,
+				RecordBytes:      limits.MaxRecordBytes,
+				Vaults:           limits.MaxVaults,
+				AccountBytes:     limits.MaxAccountBytes,
+				TombstonesFactor: limits.TombstonesFactor,
+				Subscriptions:    limits.MaxSubscriptions,
+				Resources:        limits.MaxResources,
+				ForeignPayloads:  limits.ForeignPayloads,
+			},
+			AnswerBytes: config.Stream.MaxStanzaBytes - stanzaFrame,
+			InlineBytes: inlineBytes,
+		}),
+		Writer:     s.writer,
+		Wire:       wire.Limits{RecordBytes: limits.MaxRecordBytes, Foreign: limits.ForeignPayloads},
+		MaxStanza:  config.Stream.MaxStanzaBytes,
+		MaxPending: limits.MaxPendingRequests,
+		Logger:     log,
+	})
+	s.link, err = link.New(s.linkOptions(), watched{s.front, told})
+	if err != nil {
+		return nil, errors.Join(err, s.store.Close())
+	}
+	return s, nil
+}
+
+func (s *service) linkOptions() link.Options {
+	o := link.Options{
+		Server: s.config.Component.Server,
+		JID:    s.config.Component.JID,
+		Secret: link.Secret(s.config.Component.Secret.Reveal()),
+		PingTo: s.config.Stream.ConfirmJID,
+		Serve:  s.writer.Serve,
+		Send:   s.writer.Small,
+		Logger: s.log,
+		Limits: link.Limits{Bytes: s.config.Limits.MaxInboundBytes, Depth: s.config.Limits.MaxInboundDepth},
+	}
+	if s.config.Component.TLS == configs.TLSDirect {
+		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return o
+}
+
+// watched tells of the link's changes beside handling them.
+type watched struct {
+	link.Handler
+	told func(attached bool)
+}
+
+func (w watched) Attached(s link.Stream) {
+	w.Handler.Attached(s)
+	w.told(true)
+}
+
+func (w watched) Detached(err error) {
+	w.Handler.Detached(err)
+	w.told(false)
+}
+
+// run serves until ctx ends, then answers what was taken, ends the stream and
+// closes the store.
+func (s *service) run(ctx context.Context) error {
+	linked, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	ended := make(chan error, 1)
+	go func() { ended <- s.link.Run(linked) }()
+
+	<-ctx.Done()
+	s.log.Info("stopping")
+	s.drain(linked)
+	cut()
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+		s.log.Warn("stream ended", "err", err)
+	}
+	if err := s.store.Close(); err != nil {
+		return fmt.Errorf("close the store: %w", err)
+	}
+	s.log.Info("stopped")
+	return nil
+}
+
+// drain has all that was taken answered, and the answers written.
+func (s *service) drain(ctx context.Context) {
+	limit, release := context.WithTimeout(ctx, drainTimeout)
+	defer release()
+	err := s.front.Stop(limit)
+	if err == nil {
+		err = s.writer.Drain(limit)
+	}
+	if err != nil && !errors.Is(err, lane.ErrDetached) {
+		s.log.Warn("stopped before all was answered", "err", err)
+	}
+}
+
+// attached is a check for /readyz.
+func (s *service) attached(context.Context) error {
+	if up, reason := s.link.State(); !up {
+		return errors.New("not attached: " + reason)
+	}
+	return nil
+}
+
+// alive returns unless the store hangs: a failing disk is no reason to be
+// started anew.
+func (s *service) alive(ctx context.Context) error {
+	_ = s.store.Health(ctx)
+	return ctx.Err()
+}
