@@ -31,7 +31,8 @@ type link struct {
 	out       outbox
 	abandoned atomic.Bool
 	ending    atomic.Bool
-	headed    atomic.Bool // our stream header is out
+	headed    atomic.Bool   // our stream header is out
+	written   chan struct{} // closed when the writer has ended
 
 	number int // set once, by Host.attach
 
@@ -43,7 +44,7 @@ type link struct {
 }
 
 func newLink(h *Host, conn *net.TCPConn) *link {
-	l := &link{host: h, conn: conn}
+	l := &link{host: h, conn: conn, written: make(chan struct{})}
 	l.out.ready.L = &l.out.mu
 	return l
 }
@@ -154,10 +155,11 @@ func (l *link) drain() {
 	if !l.ending.Load() {
 		return
 	}
-	_ = l.conn.SetReadDeadline(time.Now().Add(lingering))
+	_ = l.conn.SetDeadline(time.Now().Add(lingering))
 	var waste [4096]byte
 	for {
 		if _, err := l.conn.Read(waste[:]); err != nil {
+			<-l.written
 			return
 		}
 	}
@@ -235,6 +237,7 @@ func (l *link) handshake(raw []byte) error {
 // write is the writer goroutine: all that is waiting goes out in one piece.
 func (l *link) write() {
 	defer l.host.wait.Done()
+	defer close(l.written)
 	var batch []byte
 	for {
 		var last, ok bool
@@ -243,6 +246,9 @@ func (l *link) write() {
 			return
 		}
 		l.host.writes.pass(l.host.done)
+		if last {
+			_ = l.conn.SetWriteDeadline(time.Now().Add(lingering))
+		}
 		if _, err := l.conn.Write(batch); err != nil {
 			if !l.abandoned.Load() {
 				l.conn.Close()

@@ -19,7 +19,7 @@ import (
 //
 // Prosody would also turn a literal TAB or LF in an attribute into a space;
 // that is not done here.
-func (h *Host) rewrite(raw []byte, space string, set map[string]string) (written []byte, root xml.Name, err error) {
+func (h *Host) rewrite(raw []byte, space string, set map[string]string) ([]byte, error) {
 	w := writer{
 		random: h.random,
 		in:     xml.NewDecoder(bytes.NewReader(raw)),
@@ -36,16 +36,16 @@ func (h *Host) rewrite(raw []byte, space string, set map[string]string) (written
 			break
 		}
 		if err != nil {
-			return nil, root, err
+			return nil, err
 		}
 		if err := w.token(token); err != nil {
-			return nil, root, err
+			return nil, err
 		}
 	}
 	if !w.done || len(w.open) > 0 {
-		return nil, root, errMarkup
+		return nil, errMarkup
 	}
-	return w.out.Bytes(), w.root, nil
+	return w.out.Bytes(), nil
 }
 
 // writer is one rewriting.
@@ -61,7 +61,6 @@ type writer struct {
 	foreign  int  // open elements from the first one that is not of space
 	pending  bool // the last start tag lacks its ">"
 	done     bool // the root was closed
-	root     xml.Name
 }
 
 type binding struct{ prefix, space string }
@@ -145,9 +144,6 @@ func (w *writer) start(t xml.StartElement) error {
 	attrs, err := w.attrs(t, e)
 	if err != nil {
 		return err
-	}
-	if len(w.open) == 0 {
-		w.root = xml.Name{Space: space, Local: e.local}
 	}
 	w.closeTag()
 	w.out.WriteString("<" + e.local)

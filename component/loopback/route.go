@@ -19,7 +19,7 @@ func (h *Host) fromComponent(l *link, raw []byte) error {
 	s := h.describe(t, raw)
 	h.trace("received", "", raw)
 	if !h.opts.Fast {
-		written, _, err := h.rewrite(raw, nsComponent, nil)
+		written, err := h.rewrite(raw, nsComponent, nil)
 		if err != nil {
 			return &streamError{"not-well-formed", ""}
 		}
