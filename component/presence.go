@@ -18,9 +18,7 @@ func (s *Service) presence(st link.Stanza) {
 		if sender.Resource == "" || st.To != s.addresses.service {
 			return
 		}
-		if forgotten := s.engine.Arrive(sender); forgotten != "" {
-			s.sendPresence("unavailable", s.addresses.service, forgotten)
-		}
+		s.arrived(sender, s.engine.Arrive(sender))
 	case "unavailable", "error":
 		s.engine.Leave(sender.Account, sender.Resource)
 	case "subscribe":

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"pepvault/component/lane"
 	"pepvault/component/link"
 	"pepvault/pep"
 	"pepvault/pep/wire"
+	"pepvault/vault"
 )
 
 // Options are what a Service works with. All but Logger are required.
@@ -24,6 +26,11 @@ type Options struct {
 	// MaxStanza bounds what is sent, in bytes: hosts close the stream above
 	// their own limit.
 	MaxStanza int
+	// Request sends an IQ of ours and waits for its answer (link.Link.Request).
+	Request func(ctx context.Context, kind, to string, payload []byte) (link.Stanza, error)
+	// VerifyTimeout is how long a resource may stay silent when it is asked
+	// whether it is still there.
+	VerifyTimeout time.Duration
 	// MaxPending bounds the requests of one account that wait to be served.
 	MaxPending int
 	// Logger hears of faults of the service. Default: discards.
@@ -43,6 +50,7 @@ type Service struct {
 	log       *slog.Logger
 	queues    queues
 	messages  messageIDs
+	verifier  verifier
 	stopping  atomic.Bool
 }
 
@@ -64,15 +72,25 @@ func New(o Options) *Service {
 		log:       o.Logger,
 		queues:    queues{bound: o.MaxPending, busy: map[string]*queue{}},
 		messages:  newMessageIDs(),
+		verifier: verifier{
+			request:  o.Request,
+			timeout:  o.VerifyTimeout,
+			places:   make(chan struct{}, verifying),
+			thinning: map[vault.Account]bool{},
+		},
 	}
 }
 
-// Attached has nothing to do: what waits in the writer goes out by itself.
-func (s *Service) Attached(link.Stream) {}
+// Attached has the known resources verified, since nobody tells us who left
+// while we were away.
+func (s *Service) Attached(ctx context.Context, _ link.Stream) {
+	s.verifier.begin(ctx)
+	s.verifier.run(s.verifyAll)
+}
 
-// Detached has nothing to do: requests that were taken are carried out, and
-// their answers wait for the next connection.
-func (s *Service) Detached(error) {}
+// Detached gives up what waits for a device. Requests that were taken are
+// carried out, and their answers wait for the next connection.
+func (s *Service) Detached(error) { s.verifier.end() }
 
 // Stanza takes one stanza from the reader. It waits only while the writer has
 // no room, which is how the host is slowed down.

@@ -157,7 +157,7 @@ func streamKeys() []key {
 		duration("stream.ack_timeout", "60s", time.Second, time.Hour, func(c *Config) *time.Duration { return &c.Stream.AckTimeout },
 			"A download that a device does not acknowledge for this long ends.").later(),
 		duration("stream.verify_timeout", "60s", time.Second, time.Hour, func(c *Config) *time.Duration { return &c.Stream.VerifyTimeout },
-			"A device that does not answer for this long when it is verified is forgotten.").later(),
+			"A device that does not answer for this long when it is verified is forgotten."),
 		duration("stream.confirm_timeout", "10s", time.Second, 5*time.Minute, func(c *Config) *time.Duration { return &c.Stream.ConfirmTimeout },
 			"A server that does not answer a ping for this long counts as lost: the service connects anew."),
 	}

@@ -100,12 +100,12 @@ type StateItem struct {
 	Gone     bool
 }
 
-// Event is what one commit did to a vault. Exactly one of Changes and Deleted
-// says what.
+// Event is what one commit did to a vault: Changes or Deleted says what. With
+// neither it tells the state alone, which has then no Previous.
 type Event struct {
 	Owner   vault.Account
 	Node    string
-	Changes []vault.Change // at least one, in the order of revisions
+	Changes []vault.Change // in the order of revisions
 	Deleted bool
 	State   State
 }

@@ -20,7 +20,7 @@ type interest struct {
 }
 
 type resource struct {
-	address string // the full JID, verbatim
+	sender  Sender
 	arrived uint64 // in the order of arrivals
 	vaults  map[vault.Key]struct{}
 }
@@ -29,17 +29,34 @@ func newInterest(perAccount int) *interest {
 	return &interest{perAccount: perAccount, accounts: map[vault.Account]map[string]*resource{}}
 }
 
-// Arrive notes a device's directed presence. Where an account has more
-// resources than may be known, the one that was heard of longest ago is
-// forgotten; its address is returned, so that it can be told.
-func (e *Engine) Arrive(s Sender) (forgotten string) { return e.interest.arrive(s) }
+// Arrival is what a directed presence leads to.
+type Arrival struct {
+	// New says that the resource was not known.
+	New bool
+	// Crowded says that the account has more resources than may be known: see
+	// Engine.Stalest.
+	Crowded bool
+	// Forgotten is the address of a resource that had to be forgotten at
+	// once, since there were twice as many as may be known; else "".
+	Forgotten string
+}
+
+// Arrive notes a device's directed presence.
+func (e *Engine) Arrive(s Sender) Arrival { return e.interest.arrive(s) }
 
 // Leave forgets a resource, and what it subscribed to with its full JID.
 func (e *Engine) Leave(account vault.Account, resource string) {
 	e.interest.leave(account, resource)
 }
 
-func (i *interest) arrive(s Sender) (forgotten string) {
+// Known returns all resources that are known, in no order.
+func (e *Engine) Known() []Sender { return e.interest.known() }
+
+// Stalest returns the resource of a crowded account that was heard of longest
+// ago; false if the account is not crowded.
+func (e *Engine) Stalest(account vault.Account) (Sender, bool) { return e.interest.stalest(account) }
+
+func (i *interest) arrive(s Sender) Arrival {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.arrivals++
@@ -49,27 +66,49 @@ func (i *interest) arrive(s Sender) (forgotten string) {
 		i.accounts[s.Account] = known
 	}
 	if r, ok := known[s.Resource]; ok {
-		r.address, r.arrived = s.Address, i.arrivals
-		return ""
+		r.sender, r.arrived = s, i.arrivals
+		return Arrival{}
 	}
-	if len(known) >= i.perAccount {
-		forgotten = oldest(known)
-		address := known[forgotten].address
-		delete(known, forgotten)
-		forgotten = address
+	arrival := Arrival{New: true}
+	if len(known) >= 2*i.perAccount {
+		r := oldest(known)
+		arrival.Forgotten = r.sender.Address
+		delete(known, r.sender.Resource)
 	}
-	known[s.Resource] = &resource{address: s.Address, arrived: i.arrivals, vaults: map[vault.Key]struct{}{}}
-	return forgotten
+	known[s.Resource] = &resource{sender: s, arrived: i.arrivals, vaults: map[vault.Key]struct{}{}}
+	arrival.Crowded = len(known) > i.perAccount
+	return arrival
 }
 
-func oldest(known map[string]*resource) (name string) {
-	first := uint64(0)
-	for n, r := range known {
-		if first == 0 || r.arrived < first {
-			name, first = n, r.arrived
+func oldest(known map[string]*resource) (first *resource) {
+	for _, r := range known {
+		if first == nil || r.arrived < first.arrived {
+			first = r
 		}
 	}
-	return name
+	return first
+}
+
+func (i *interest) stalest(account vault.Account) (Sender, bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	known := i.accounts[account]
+	if len(known) <= i.perAccount {
+		return Sender{}, false
+	}
+	return oldest(known).sender, true
+}
+
+func (i *interest) known() []Sender {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var all []Sender
+	for _, known := range i.accounts {
+		for _, r := range known {
+			all = append(all, r.sender)
+		}
+	}
+	return all
 }
 
 func (i *interest) leave(account vault.Account, resource string) {
@@ -160,7 +199,7 @@ func (i *interest) notices(key vault.Key, stored []vault.Subscription, event *Ev
 	slices.SortFunc(concerned, func(a, b *resource) int { return cmp.Compare(a.arrived, b.arrived) })
 	list := make([]Notice, len(concerned))
 	for n, r := range concerned {
-		list[n] = Notice{To: r.address, Event: event}
+		list[n] = Notice{To: r.sender.Address, Event: event}
 	}
 	return list
 }

@@ -96,15 +96,62 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 func TestResourcesAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	for _, d := range []string{"alice@localhost/1", "alice@localhost/2", "alice@localhost/3"} {
-		if forgotten := w.Arrive(device(d)); forgotten != "" {
-			t.Errorf("%s displaced %s", d, forgotten)
+	arrive := func(name string, want pep.Arrival) {
+		t.Helper()
+		equal(t, "arrival of "+name, w.Arrive(device("alice@localhost/"+name)), want)
+	}
+	for _, name := range []string{"1", "2", "3"} {
+		arrive(name, pep.Arrival{New: true})
+	}
+	arrive("1", pep.Arrival{}) // heard of again
+	if s, crowded := w.Stalest("alice@localhost"); crowded {
+		t.Errorf("stalest of an account that is not crowded: %v", s)
+	}
+	for _, name := range []string{"4", "5", "6"} {
+		arrive(name, pep.Arrival{New: true, Crowded: true})
+	}
+	s, crowded := w.Stalest("alice@localhost")
+	if !crowded || s.Resource != "2" {
+		t.Errorf("stalest is %q, %v; want the one heard of longest ago", s.Resource, crowded)
+	}
+	arrive("7", pep.Arrival{New: true, Crowded: true, Forgotten: "alice@localhost/2"})
+	equal(t, "number of known resources", len(w.Known()), 6)
+	for _, s := range w.Known() {
+		w.Leave(s.Account, s.Resource)
+	}
+	equal(t, "number of known resources after all left", len(w.Known()), 0)
+}
+
+func TestStatesTellWhereVaultsStand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	states := func() (list []string) {
+		t.Helper()
+		err := w.States(t.Context(), device(phone), func(notices []pep.Notice) {
+			for _, n := range notices {
+				list = append(list, n.Event.Node+" "+n.Event.State.Cursor)
+				if n.To != phone || n.Event.State.Previous != "" || len(n.Event.Changes) != 0 {
+					t.Errorf("the notice is %+v of %+v", n, n.Event)
+				}
+			}
+		})
+		if err != nil {
+			t.Error(err)
 		}
+		return list
 	}
-	w.Arrive(device("alice@localhost/1")) // heard of again
-	if got := w.Arrive(device("alice@localhost/4")); got != "alice@localhost/2" {
-		t.Errorf("displaced %q, want the one heard of longest ago", got)
-	}
+	op := publish("a")
+	op.State = true
+	cursor := w.must(laptop, op).Answer.(pep.Published).State.Cursor
+	w.must(laptop, pep.Publish{Node: "other", Items: []pep.Item{item("x", "y")}})
+	equal(t, "states for a resource that is not known", states(), []string(nil))
+	w.Arrive(device(phone))
+	equal(t, "states without subscription", states(), []string(nil))
+	w.must(phone, pep.Subscribe{Node: "notes", JID: phone})
+	equal(t, "states by full JID", states(), []string{"notes " + cursor})
+	w.must(phone, pep.Unsubscribe{Node: "notes", JID: phone})
+	w.must(laptop, pep.Subscribe{Node: "notes", JID: "alice@localhost"})
+	equal(t, "states by bare JID", states(), []string{"notes " + cursor})
 }
 
 // Each event's state leads from the one before it to the one after it.

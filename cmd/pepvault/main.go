@@ -28,6 +28,7 @@ const (
 // method that takes what it needs of a context.Context and a *process, and
 // returns an error; what that means for the exit is decided in report.
 type cli struct {
+	Demo   demoCmd   `cmd:"" help:"Show the main job on this machine, with no set-up: two devices share a vault."`
 	Serve  serveCmd  `cmd:"" help:"Attach to the host and serve."`
 	Config configCmd `cmd:"" help:"Check a configuration file, or print the documented default one."`
 

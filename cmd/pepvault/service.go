@@ -75,7 +75,11 @@ func newService(ctx context.Context, config configs.Config, log *slog.Logger, to
 		Wire:       wire.Limits{RecordBytes: limits.MaxRecordBytes, Foreign: limits.ForeignPayloads},
 		MaxStanza:  config.Stream.MaxStanzaBytes,
 		MaxPending: limits.MaxPendingRequests,
-		Logger:     log,
+		Request: func(ctx context.Context, kind, to string, payload []byte) (link.Stanza, error) {
+			return s.link.Request(ctx, kind, to, payload)
+		},
+		VerifyTimeout: config.Stream.VerifyTimeout,
+		Logger:        log,
 	})
 	s.link, err = link.New(s.linkOptions(), watched{s.front, told})
 	if err != nil {
@@ -86,14 +90,15 @@ func newService(ctx context.Context, config configs.Config, log *slog.Logger, to
 
 func (s *service) linkOptions() link.Options {
 	o := link.Options{
-		Server: s.config.Component.Server,
-		JID:    s.config.Component.JID,
-		Secret: link.Secret(s.config.Component.Secret.Reveal()),
-		PingTo: s.config.Stream.ConfirmJID,
-		Serve:  s.writer.Serve,
-		Send:   s.writer.Small,
-		Logger: s.log,
-		Limits: link.Limits{Bytes: s.config.Limits.MaxInboundBytes, Depth: s.config.Limits.MaxInboundDepth},
+		Server:    s.config.Component.Server,
+		JID:       s.config.Component.JID,
+		Secret:    link.Secret(s.config.Component.Secret.Reveal()),
+		PingTo:    s.config.Stream.ConfirmJID,
+		KeepAlive: link.KeepAlive{Answer: s.config.Stream.ConfirmTimeout},
+		Serve:     s.writer.Serve,
+		Send:      s.writer.Small,
+		Logger:    s.log,
+		Limits:    link.Limits{Bytes: s.config.Limits.MaxInboundBytes, Depth: s.config.Limits.MaxInboundDepth},
 	}
 	if s.config.Component.TLS == configs.TLSDirect {
 		o.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -107,8 +112,8 @@ type watched struct {
 	told func(attached bool)
 }
 
-func (w watched) Attached(s link.Stream) {
-	w.Handler.Attached(s)
+func (w watched) Attached(ctx context.Context, s link.Stream) {
+	w.Handler.Attached(ctx, s)
 	w.told(true)
 }
 

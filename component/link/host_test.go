@@ -105,10 +105,10 @@ func newRecorder() *recorder {
 	return &recorder{events: make(chan string, 1000), out: make(chan []byte, 100)}
 }
 
-func (r *recorder) Attached(s Stream)  { r.events <- "attached " + s.ID }
-func (r *recorder) Detached(err error) { r.events <- "detached " + reason(err) }
-func (r *recorder) Send(b []byte) bool { r.out <- b; return true }
-func (r *recorder) finish()            { r.out <- nil }
+func (r *recorder) Attached(_ context.Context, s Stream) { r.events <- "attached " + s.ID }
+func (r *recorder) Detached(err error)                   { r.events <- "detached " + reason(err) }
+func (r *recorder) Send(b []byte) bool                   { r.out <- b; return true }
+func (r *recorder) finish()                              { r.out <- nil }
 func (r *recorder) Stanza(ctx context.Context, s Stanza) {
 	if r.got != nil {
 		r.got(ctx, s)

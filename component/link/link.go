@@ -30,8 +30,8 @@ var (
 // the goroutine of [Link.Run].
 type Handler interface {
 	// Attached: the handshake is done; Stanza and Detached follow. It must not
-	// block.
-	Attached(Stream)
+	// block. ctx ends with the connection.
+	Attached(ctx context.Context, s Stream)
 	// Stanza: an IQ get or set, a message or a presence. Nothing more is read
 	// until it returns: blocking here is how a reader pauses, and ctx ends with
 	// the connection. Results and errors of IQs never come here (see Expect).

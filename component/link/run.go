@@ -75,7 +75,7 @@ func (l *Link) attach(ctx context.Context, c *connection) error {
 	l.answers.start()
 	l.set(state{attached: true, reason: "attached"})
 	l.opts.Logger.Info("attached", "server", l.opts.Server, "jid", l.opts.JID)
-	l.handler.Attached(c.stream)
+	l.handler.Attached(ctx, c.stream)
 
 	var ended atomic.Bool // by us, on purpose: nothing can be answered any more
 	written := make(chan error, 1)

@@ -19,6 +19,13 @@ func AppendRequest(dst []byte, header Header, call Call) []byte {
 	return append(ask(dst), "</iq>"...)
 }
 
+// Ask returns the type and the child of the <iq/> that asks for call, for who
+// writes stanzas by other means than [AppendRequest].
+func Ask(call Call) (kind string, payload []byte) {
+	ask, kind := questionOf(call)
+	return kind, ask(nil)
+}
+
 // questionOf returns what writes the element of a call, and the type of its iq.
 func questionOf(call Call) (ask func(dst []byte) []byte, kind string) {
 	switch c := call.(type) {

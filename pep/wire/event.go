@@ -8,6 +8,9 @@ import "pepvault/pep"
 // cursor inside a commit is never sent. quiet leaves payloads out. A body may
 // be shared by any number of [AppendMessage].
 func EventBody(ev *pep.Event, quiet bool) [][]byte {
+	if !ev.Deleted && len(ev.Changes) == 0 {
+		return [][]byte{appendState(nil, ev.State)}
+	}
 	if ev.Deleted {
 		dst := appendAttr(append([]byte(nil), "<event xmlns='"+nsPubsubEvent+"'><delete"...), "node", ev.Node)
 		return [][]byte{appendState(append(dst, "/></event>"...), ev.State)}

@@ -1,0 +1,165 @@
+package component
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"pepvault/component/link"
+	"pepvault/pep"
+	"pepvault/pep/wire"
+	"pepvault/vault"
+)
+
+// verifying is how many resources are asked at once whether they are still
+// there; each waits for a device, not for us.
+const verifying = 512
+
+// verifier asks resources whether they are still there, since hosts never
+// tell that one is gone (PROTOCOL §6). Its questions live as long as the
+// connection that they were asked on.
+type verifier struct {
+	// request sends an IQ of ours and waits for its answer (link.Link.Request).
+	request func(ctx context.Context, kind, to string, payload []byte) (link.Stanza, error)
+	timeout time.Duration
+
+	asking sync.WaitGroup
+	places chan struct{}
+
+	mu       sync.Mutex
+	attached context.Context // nil while there is no connection
+	detach   context.CancelFunc
+	thinning map[vault.Account]bool // accounts that Service.thin is busy with
+}
+
+// begin opens the time in which questions may be asked.
+func (v *verifier) begin(ctx context.Context) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.attached, v.detach = context.WithCancel(ctx)
+}
+
+// end closes it, and waits until all questions are given up.
+func (v *verifier) end() {
+	v.mu.Lock()
+	if v.attached != nil {
+		v.detach()
+		v.attached = nil
+	}
+	v.mu.Unlock()
+	v.asking.Wait()
+}
+
+// run has f called beside everything else, while there is a connection.
+func (v *verifier) run(f func(ctx context.Context)) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.attached == nil {
+		return
+	}
+	ctx := v.attached
+	v.asking.Go(func() { f(ctx) })
+}
+
+// there asks one resource. known is false if the question could not be asked
+// or the connection ended first.
+func (v *verifier) there(ctx context.Context, s pep.Sender) (alive, known bool) {
+	select {
+	case v.places <- struct{}{}:
+		defer func() { <-v.places }()
+	case <-ctx.Done():
+		return false, false
+	}
+	limited, cancel := context.WithTimeout(ctx, v.timeout)
+	defer cancel()
+	kind, payload := wire.Ask(pep.DescribeService{})
+	answer, err := v.request(limited, kind, s.Address, payload)
+	switch {
+	case err == nil:
+		return answer.Type == "result", true
+	case errors.Is(err, context.DeadlineExceeded):
+		return false, true // silence
+	default:
+		return false, false
+	}
+}
+
+// verifyAll asks every known resource after a handshake: those that are there
+// are told where their vaults stand, the others are forgotten.
+func (s *Service) verifyAll(ctx context.Context) {
+	for _, known := range s.engine.Known() {
+		if s.writer.Room(ctx) != nil {
+			return
+		}
+		s.sendPresence("", s.addresses.service, known.Address)
+		s.verifier.run(func(ctx context.Context) {
+			alive, certain := s.verifier.there(ctx, known)
+			switch {
+			case alive:
+				s.tellStates(ctx, known)
+			case certain:
+				s.engine.Leave(known.Account, known.Resource)
+			}
+		})
+	}
+}
+
+func (s *Service) tellStates(ctx context.Context, to pep.Sender) {
+	if err := s.engine.States(ctx, to, s.notify); err != nil {
+		s.note(err)
+	}
+}
+
+// arrived follows a directed presence up.
+func (s *Service) arrived(sender pep.Sender, a pep.Arrival) {
+	if a.Forgotten != "" {
+		s.sendPresence("unavailable", s.addresses.service, a.Forgotten)
+	}
+	if a.Crowded {
+		s.verifier.run(func(ctx context.Context) { s.thin(ctx, sender.Account) })
+	}
+	if a.New {
+		s.verifier.run(func(ctx context.Context) { s.tellStates(ctx, sender) })
+	}
+}
+
+// thin brings a crowded account back to its bound: the resource that was
+// heard of longest ago is asked, and forgotten if it is gone. If it is there
+// it is forgotten too, but told so.
+func (s *Service) thin(ctx context.Context, account vault.Account) {
+	if !s.verifier.claim(account) {
+		return
+	}
+	defer s.verifier.unclaim(account)
+	for {
+		stale, crowded := s.engine.Stalest(account)
+		if !crowded {
+			return
+		}
+		alive, certain := s.verifier.there(ctx, stale)
+		if !certain {
+			return
+		}
+		s.engine.Leave(stale.Account, stale.Resource)
+		if alive {
+			s.sendPresence("unavailable", s.addresses.service, stale.Address)
+		}
+	}
+}
+
+func (v *verifier) claim(account vault.Account) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.thinning[account] {
+		return false
+	}
+	v.thinning[account] = true
+	return true
+}
+
+func (v *verifier) unclaim(account vault.Account) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.thinning, account)
+}
