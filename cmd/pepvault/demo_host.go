@@ -148,10 +148,17 @@ func (d *demoDevice) ask(ctx context.Context, call wire.Call) (any, error) {
 	return wire.DecodeReply(answer, call)
 }
 
+// notification waits for the next change. What only says where the vault
+// stands is passed over.
 func (d *demoDevice) notification(ctx context.Context) (wire.Notification, error) {
-	raw, err := d.message(ctx)
-	if err != nil {
-		return wire.Notification{}, fmt.Errorf("%s was told nothing: %w", d.name, err)
+	for {
+		raw, err := d.message(ctx)
+		if err != nil {
+			return wire.Notification{}, fmt.Errorf("%s was told nothing: %w", d.name, err)
+		}
+		n, err := wire.DecodeMessage(raw)
+		if err != nil || n.Deleted || len(n.Changes) > 0 {
+			return n, err
+		}
 	}
-	return wire.DecodeMessage(raw)
 }
