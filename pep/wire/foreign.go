@@ -25,18 +25,16 @@ import (
 func ForeignPayload(text []byte) (vault.Payload, uint32, error) {
 	r := newReader(text, Limits{Foreign: true})
 	r.inPayload = true
-	token, err := r.next()
-	if err != nil {
+	kind, err := r.next()
+	switch {
+	case err != nil:
 		return vault.Payload{}, 0, atEnd(err)
-	}
-	s, ok := token.(start)
-	if !ok {
+	case kind != startToken:
 		return vault.Payload{}, 0, malformed()
-	}
-	if s.name.space == nsRecord {
+	case r.start.name.space == nsRecord:
 		return vault.Payload{}, 0, r.refuse("the namespace of records is no foreign one")
 	}
-	c, err := r.content(s)
+	c, err := r.content(r.start)
 	if err != nil {
 		return vault.Payload{}, 0, atEnd(err)
 	}
@@ -138,33 +136,38 @@ func (r *reader) copyContent() error {
 		if len(r.scratch) > maxPayloads {
 			return pep.Refuse(pep.ErrPayloadTooBig, "a payload may take %d bytes", maxPayloads)
 		}
-		token, err := r.next()
+		if run := r.plainRun(); len(run) > 0 {
+			r.closeStart(&tagOpen)
+			r.scratch = append(r.scratch, run...)
+		}
+		kind, err := r.next()
 		if err != nil {
 			return err
 		}
-		if end, ok := token.(xml.EndElement); ok {
-			r.closeTag(end.Name, tagOpen)
+		switch {
+		case kind == endToken:
+			r.closeTag(r.tag, tagOpen)
 			tagOpen = false
-			continue
-		}
-		if text, ok := token.(xml.CharData); ok && len(text) == 0 {
-			continue
-		}
-		if tagOpen {
-			r.scratch = append(r.scratch, '>')
-			tagOpen = false
-		}
-		switch t := token.(type) {
-		case start:
-			r.openChild(t)
+		case kind == startToken:
+			r.closeStart(&tagOpen)
+			r.openChild(r.start)
 			tagOpen = true
-		case xml.CharData:
-			if err := r.copyText(t); err != nil {
+		case len(r.text) > 0:
+			r.closeStart(&tagOpen)
+			if err := r.copyText(r.text); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// closeStart ends a start tag whose element turns out to have content.
+func (r *reader) closeStart(tagOpen *bool) {
+	if *tagOpen {
+		r.scratch = append(r.scratch, '>')
+		*tagOpen = false
+	}
 }
 
 func (r *reader) closeTag(tag xml.Name, tagOpen bool) {

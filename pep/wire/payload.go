@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/xml"
 	"strconv"
 
 	"pepvault/pep"
@@ -70,22 +69,22 @@ func (r *reader) native(s start) (content, error) {
 
 // recordText returns the text of the open record element, in scratch.
 func (r *reader) recordText() ([]byte, error) {
-	r.scratch = r.scratch[:0]
+	r.scratch = append(r.scratch[:0], r.plainRun()...)
 	for {
-		token, err := r.next()
+		if r.limits.RecordBytes > 0 && len(r.scratch) > base64.StdEncoding.EncodedLen(r.limits.RecordBytes) {
+			return nil, r.tooBig()
+		}
+		kind, err := r.next()
 		if err != nil {
 			return nil, err
 		}
-		switch t := token.(type) {
-		case xml.EndElement:
+		switch kind {
+		case endToken:
 			return r.scratch, nil
-		case start:
+		case startToken:
 			return nil, r.refuse("a record holds base64 text and no elements")
-		case xml.CharData:
-			r.scratch = append(r.scratch, t...)
-			if r.limits.RecordBytes > 0 && len(r.scratch) > base64.StdEncoding.EncodedLen(r.limits.RecordBytes) {
-				return nil, r.tooBig()
-			}
+		case textToken:
+			r.scratch = append(r.scratch, r.text...)
 		}
 	}
 }

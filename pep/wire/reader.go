@@ -31,11 +31,18 @@ type reader struct {
 	dec    *xml.Decoder
 	limits Limits
 
+	// The latest token: what next has returned says which of them.
+	start start
+	text  []byte
+	tag   xml.Name // of an end
+
 	open  []open
 	scope []binding // innermost last
 	slab  []attr    // what the attrs of starts are cut from
 
 	begin, end int // extent of the latest token in raw
+	passed     int // bytes that plainRun took, which dec has not seen
+	last       tokenKind
 	hasRefs    bool
 	hasCR      bool
 
@@ -45,7 +52,22 @@ type reader struct {
 	streamUsed bool   // the prefix of the stream header was resolved
 	scratch    []byte // a payload in the making
 	declared   []binding
+
+	// What a usual stanza needs, in one piece with the reader.
+	source    bytes.Reader
+	openRoom  [8]open
+	scopeRoom [8]binding
+	slabRoom  [12]attr
 }
+
+// tokenKind says what next has read.
+type tokenKind uint8
+
+const (
+	startToken tokenKind = iota + 1
+	endToken
+	textToken
+)
 
 type open struct {
 	tag  xml.Name // as written
@@ -76,15 +98,14 @@ const (
 func newReader(raw []byte, limits Limits) *reader {
 	r := &reader{
 		raw:     raw,
-		dec:     xml.NewDecoder(bytes.NewReader(raw)),
 		limits:  limits,
 		hasRefs: bytes.Contains(raw, []byte("&#")),
 		hasCR:   bytes.IndexByte(raw, '\r') >= 0,
-		open:    make([]open, 0, 8),
-		scope:   make([]binding, 0, 8),
-		slab:    make([]attr, 0, 16),
 	}
-	r.scope = append(r.scope, streamScope[:]...)
+	r.source.Reset(raw)
+	r.dec = xml.NewDecoder(&r.source)
+	r.open, r.slab = r.openRoom[:0], r.slabRoom[:0]
+	r.scope = append(r.scopeRoom[:0], streamScope[:]...)
 	return r
 }
 
@@ -98,56 +119,93 @@ func (r *reader) refuse(format string, args ...any) error {
 
 func malformed() error { return pep.Refuse(pep.ErrBadRequest, "the XML is not well-formed") }
 
-// next returns a start, an xml.EndElement or an xml.CharData, which lasts until
-// the next call. io.EOF comes only after the end tag of the stanza.
-func (r *reader) next() (any, error) {
-	r.begin = int(r.dec.InputOffset())
-	token, err := r.dec.RawToken()
-	r.end = int(r.dec.InputOffset())
+// next reads a token into start, tag or text, which lasts until the next call.
+// io.EOF comes only after the end tag of the stanza.
+func (r *reader) next() (tokenKind, error) {
+	r.begin = int(r.dec.InputOffset()) + r.passed
+	raw, err := r.dec.RawToken()
+	r.end = int(r.dec.InputOffset()) + r.passed
+	r.last = 0
 	switch {
+	case err == nil:
 	case errors.Is(err, io.EOF) && len(r.open) == 0:
-		return nil, io.EOF
-	case err != nil:
-		return nil, malformed()
+		return 0, io.EOF
+	default:
+		return 0, malformed()
 	}
-	switch t := token.(type) {
+	switch t := raw.(type) {
 	case xml.StartElement:
-		return r.start(t)
+		r.last = startToken
+		return startToken, r.enter(t)
 	case xml.EndElement:
 		if len(r.open) == 0 || r.open[len(r.open)-1].tag != t.Name {
-			return nil, malformed()
+			return 0, malformed()
 		}
 		r.scope = r.scope[:r.open[len(r.open)-1].mark]
 		r.open = r.open[:len(r.open)-1]
-		return t, nil
+		r.tag, r.last = t.Name, endToken
+		return endToken, nil
 	case xml.CharData:
 		source := r.raw[r.begin:r.end]
 		if r.hasRefs && !bytes.HasPrefix(source, []byte("<![CDATA[")) && !soundReferences(source) {
-			return nil, malformed()
+			return 0, malformed()
 		}
-		return t, nil
+		r.text = t
+		return textToken, nil
 	}
-	return nil, r.refuse("comments, processing instructions and declarations have no place in a stanza")
+	return 0, r.refuse("comments, processing instructions and declarations have no place in a stanza")
 }
 
-func (r *reader) start(t xml.StartElement) (start, error) {
+// plainRun returns text that needs no decoding, from behind the latest tag, and
+// moves on past it; the rest of the text, if any, is the next token. Payloads
+// are mostly such text, and raw tokens take it byte by byte. This rests on a
+// promise of xml.NewDecoder: it keeps no buffer before an io.ByteReader.
+func (r *reader) plainRun() []byte {
+	// An empty-element tag has its end still to come, and behind text the
+	// decoder has read one byte ahead.
+	if r.last == 0 || r.last == startToken && r.raw[r.end-2] == '/' {
+		return nil
+	}
+	r.last = 0
+	n := 0
+	for rest := r.raw[r.end:]; n < len(rest) && inRun[rest[n]]; n++ {
+	}
+	run := r.raw[r.end : r.end+n]
+	r.source.Reset(r.raw[r.end+n:])
+	r.passed += n
+	r.end += n
+	return run
+}
+
+// inRun are the bytes of a plain run. "]" may begin a "]]>", which raw tokens
+// refuse.
+var inRun = func() (t [256]bool) {
+	for b := range 0x80 {
+		t[b] = plain[b] || b == '\'' || b == '\t' || b == '\n'
+	}
+	t[']'] = false
+	return t
+}()
+
+// enter opens an element and resolves its names.
+func (r *reader) enter(t xml.StartElement) error {
 	if len(r.open) >= maxDepth {
-		return start{}, pep.Refuse(pep.ErrPolicy, "elements are nested deeper than %d levels", maxDepth)
+		return pep.Refuse(pep.ErrPolicy, "elements are nested deeper than %d levels", maxDepth)
 	}
 	if r.hasRefs && !soundReferences(r.raw[r.begin:r.end]) {
-		return start{}, malformed()
+		return malformed()
 	}
 	r.open = append(r.open, open{tag: t.Name, mark: len(r.scope)})
 	if err := r.declare(t.Attr); err != nil {
-		return start{}, err
+		return err
 	}
 	space, err := r.resolve(t.Name)
 	if err != nil {
-		return start{}, err
+		return err
 	}
-	s := start{name: name{space, t.Name.Local}, prefix: t.Name.Space}
-	s.attrs, err = r.attributes(t.Attr)
-	return s, err
+	r.start.name, r.start.prefix = name{space, t.Name.Local}, t.Name.Space
+	r.start.attrs, err = r.attributes(t.Attr)
+	return err
 }
 
 func isDeclaration(n xml.Name) bool {
@@ -251,7 +309,9 @@ func (r *reader) attributes(attrs []xml.Attr) ([]attr, error) {
 		r.slab = append(r.slab, resolved)
 	}
 	own := r.slab[first:len(r.slab):len(r.slab)]
-	slices.SortFunc(own, compareAttrs)
+	if len(own) > 1 {
+		slices.SortFunc(own, compareAttrs)
+	}
 	for i := 1; i < len(own); i++ {
 		if compareAttrs(own[i-1], own[i]) == 0 {
 			return nil, malformed()

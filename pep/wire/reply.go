@@ -22,18 +22,18 @@ func badReply(format string, args ...any) error {
 // ReadHeader reads the start tag of a stanza. The error is as of
 // [DecodeRequest].
 func ReadHeader(raw []byte) (Header, error) {
-	token, err := newReader(raw, Limits{}).next()
+	r := newReader(raw, Limits{})
+	kind, err := r.next()
 	if err != nil {
 		return Header{}, atEnd(err)
 	}
-	s, ok := token.(start)
-	if !ok || s.name.space != nsClient {
+	if kind != startToken || r.start.name.space != nsClient {
 		return Header{}, malformed()
 	}
-	e := element{attrs: s.attrs}
+	e := element{attrs: r.start.attrs}
 	return Header{
 		From: e.attr("from"), To: e.attr("to"), ID: e.attr("id"),
-		Type: e.attr("type"), Name: s.name.local,
+		Type: e.attr("type"), Name: r.start.name.local,
 	}, nil
 }
 

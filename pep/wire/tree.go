@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"encoding/xml"
 	"errors"
 	"io"
 
@@ -61,55 +60,48 @@ func (r *reader) tree() (*element, error) {
 	path := make([]*element, 0, 8)
 	for {
 		r.inPayload = holdsPayload(path)
-		token, err := r.next()
+		kind, err := r.next()
 		if err != nil {
 			if errors.Is(err, io.EOF) && root != nil {
 				return root, nil
 			}
-			if errors.Is(err, io.EOF) {
-				return nil, malformed()
-			}
-			return nil, err
+			return nil, atEnd(err)
 		}
-		switch t := token.(type) {
-		case start:
-			if len(path) == 0 {
-				if root != nil {
-					return nil, malformed()
-				}
-				root = &element{name: t.name, attrs: t.attrs}
-				path = append(path, root)
-				continue
-			}
-			if path, err = r.descend(path, t); err != nil {
-				return nil, err
-			}
-		case xml.EndElement:
+		switch {
+		case kind == endToken:
 			path = path[:len(path)-1]
-		case xml.CharData:
-			if err := addText(path, t); err != nil {
-				return nil, err
-			}
+		case kind == textToken:
+			err = addText(path, r.text)
+		case len(path) > 0:
+			path, err = r.descend(path)
+		case root != nil:
+			err = malformed()
+		default:
+			root = &element{name: r.start.name, attrs: r.start.attrs}
+			path = append(path, root)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 }
 
 // descend reads a child of the innermost element: its payload, or an element
 // whose content comes next or is skipped.
-func (r *reader) descend(path []*element, s start) ([]*element, error) {
+func (r *reader) descend(path []*element) ([]*element, error) {
 	parent := path[len(path)-1]
 	if r.inPayload {
 		if len(parent.payloads) > 0 {
 			return nil, r.refuse("an item holds exactly one payload element")
 		}
-		c, err := r.content(s)
+		c, err := r.content(r.start)
 		parent.payloads = append(parent.payloads, c)
 		return path, err
 	}
 	if err := r.count(); err != nil {
 		return nil, err
 	}
-	e := &element{name: s.name, attrs: s.attrs}
+	e := &element{name: r.start.name, attrs: r.start.attrs}
 	parent.children = append(parent.children, e)
 	if !known(e.name.space) {
 		return path, r.skip()
@@ -127,11 +119,11 @@ func (r *reader) count() error {
 // skip reads to the end of the element that has just been opened.
 func (r *reader) skip() error {
 	for depth := len(r.open); len(r.open) >= depth; {
-		token, err := r.next()
+		kind, err := r.next()
 		if err != nil {
 			return err
 		}
-		if _, ok := token.(start); ok {
+		if kind == startToken {
 			if err := r.count(); err != nil {
 				return err
 			}
