@@ -28,6 +28,7 @@ type Framer struct {
 	want  string // rest of "--" or "[CDATA["
 	end   closer // of the comment, CDATA section or instruction that we are in
 	run   int    // how much of it has been seen
+	ender []byte // name in the end tag that we are in, at depth 0 and 1
 
 	// The element being read. Its bytes so far are kept and win[from:pos].
 	stanza   Stanza
@@ -119,11 +120,8 @@ func (f *Framer) fill() error {
 
 // checkSize stops keeping what has grown too big before it is complete.
 func (f *Framer) checkSize() error {
-	inTag := f.depth == 0
 	switch {
-	case inTag && f.state == endTag && len(f.kept) > f.limits.Tag:
-		return f.malformed("endless end tag")
-	case inTag && f.state != endTag && len(f.kept) > f.limits.Tag:
+	case f.depth == 0 && len(f.kept) > f.limits.Tag:
 		return f.header(f.kept)
 	case len(f.kept) > f.limits.Bytes:
 		f.skip(TooBig)
@@ -191,8 +189,8 @@ func (f *Framer) step() (complete bool, err error) {
 			f.pos++
 		}
 		f.pos += len(name)
-		if bytes.IndexByte(name, '<') >= 0 {
-			return false, f.malformed("'<' in an end tag")
+		if err := f.inEndTag(name); err != nil {
+			return false, err
 		}
 		if i >= 0 {
 			return f.ended()
@@ -225,23 +223,21 @@ func (f *Framer) gap(rest []byte) error {
 
 // open tells by the byte behind '<' what begins there.
 func (f *Framer) open(c byte) error {
-	if c == '!' || c == '?' {
-		f.pos++
-		if f.depth == 0 {
-			f.capture = false
-		}
-		f.state = banged
-		if c == '?' {
-			f.state, f.end, f.run = closing, instructionEnd, 0
-		}
+	if isNameStart(c) {
+		f.state, f.slash = startTag, false
 		return nil
 	}
-	switch {
-	case c == '/':
-		f.pos++
-		f.state = endTag
-	case isNameStart(c):
-		f.state, f.slash = startTag, false
+	f.pos++
+	if f.depth == 0 {
+		f.capture = false
+	}
+	switch c {
+	case '/':
+		f.state, f.ender = endTag, f.ender[:0]
+	case '!':
+		f.state = banged
+	case '?':
+		f.state, f.end, f.run = closing, instructionEnd, 0
 	default:
 		return f.malformed("'<' without a name")
 	}
@@ -364,16 +360,44 @@ func (f *Framer) header(tag []byte) error {
 	return nil
 }
 
+// inEndTag takes a part of an end tag. The name counts only where it ends a
+// stanza or the stream.
+func (f *Framer) inEndTag(part []byte) error {
+	if bytes.IndexByte(part, '<') >= 0 {
+		return f.malformed("'<' in an end tag")
+	}
+	if f.depth > 1 {
+		return nil
+	}
+	for _, c := range part {
+		if n := len(f.ender); n > 0 && isSpace(f.ender[n-1]) {
+			if !isSpace(c) {
+				return f.malformed("more than a name in an end tag")
+			}
+			continue
+		}
+		f.ender = append(f.ender, c)
+	}
+	if len(f.ender) > f.limits.Tag {
+		return f.malformed("an endless end tag")
+	}
+	return nil
+}
+
 // ended is called behind an end tag.
 func (f *Framer) ended() (complete bool, err error) {
+	name := f.ender
+	if n := len(name); n > 0 && isSpace(name[n-1]) {
+		name = name[:n-1]
+	}
 	switch f.depth {
 	case 0:
-		if f.names.end(f.tag()) == (Name{NSStream, "stream"}) {
+		if f.names.resolve(name) == (Name{NSStream, "stream"}) {
 			return false, ErrStreamEnd
 		}
 		return false, f.malformed("an end tag without a start")
 	case 1:
-		if f.capture && !f.names.matches(f.tag()) {
+		if !f.names.ends(name) {
 			return false, f.malformed("the end tag of another element")
 		}
 	}

@@ -2,6 +2,7 @@ package link
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -269,10 +270,11 @@ func TestFramerBuffer(t *testing.T) {
 	in := io.MultiReader(
 		strings.NewReader("<iq><a>"+strings.Repeat("x", 1<<20)+"</a></iq>"),
 		strings.NewReader("<iq><a>"), io.LimitReader(endless{}, 100<<20), strings.NewReader("</a></iq>"),
+		strings.NewReader("<iq>"+nest(1_000_000)+"</iq>"),
 		strings.NewReader("<iq/>"),
 	)
 	f := NewFramer(bufio.NewReaderSize(in, 64<<10), Limits{}, nil)
-	for i, want := range []Reason{Whole, TooBig, Whole} {
+	for i, want := range []Reason{Whole, TooBig, TooDeep, Whole} {
 		s, err := f.Next()
 		if err != nil || s.Skipped != want {
 			t.Fatalf("stanza %d: %v, %v; want %v", i, s.Skipped, err, want)
@@ -283,13 +285,13 @@ func TestFramerBuffer(t *testing.T) {
 	}
 }
 
+// endless is the worst text that a client can send: it reaches us escaped.
 type endless struct{}
 
+var quotes = bytes.Repeat([]byte("&apos;"), 10<<10)
+
 func (endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = '\''
-	}
-	return len(p), nil
+	return copy(p, quotes), nil
 }
 
 func BenchmarkFramer(b *testing.B) {

@@ -3,10 +3,13 @@ package link
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -47,6 +50,42 @@ func TestHandshakeWithWhiteSpace(t *testing.T) {
 	c.until("</handshake>")
 	c.say("\n <handshake>\n</handshake>\n<iq><p:x/></iq>")
 	r.want(t, "attached a<b", NSComponent+" urn:p")
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	authority := httptest.NewTLSServer(nil) // lends its certificate, for 127.0.0.1
+	t.Cleanup(authority.Close)
+	pool := x509.NewCertPool()
+	pool.AddCert(authority.Certificate())
+	for name, roots := range map[string]*x509.CertPool{"trusted": pool, "not trusted": x509.NewCertPool()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, r := newHost(t), newRecorder()
+			h.Listener = tls.NewListener(h.Listener, &tls.Config{Certificates: authority.TLS.Certificates})
+			opts := r.options(h.Addr().String())
+			opts.TLS = &tls.Config{RootCAs: roots}
+			opts.KeepAlive = KeepAlive{Idle: 20 * time.Millisecond, Answer: 10 * time.Second}
+			l, said, stop := start(t, opts, r)
+			if name == "not trusted" {
+				_ = h.accept().until("never")
+				_ = h.accept().until("never")
+				if up, why := l.State(); up || !strings.Contains(why, "tls: ") {
+					t.Errorf("state: %v, %q", up, why)
+				}
+				_ = stop()
+				if got, want := said.messages(), []string{"handshake failed"}; !slices.Equal(got, want) {
+					t.Errorf("log: got %v, want %v", got, want)
+				}
+				return
+			}
+			c := h.attach("<presence/>")
+			r.want(t, "attached s1", "presence")
+			c.until("</iq>") // a read that timed out does not spoil the stream
+			c.say("<message/>")
+			r.want(t, "message")
+		})
+	}
 }
 
 // TestStreamEnds: however a connection ends, the next one comes, and the log
@@ -146,7 +185,9 @@ func TestRefused(t *testing.T) {
 			t.Parallel()
 			h, r := newHost(t), newRecorder()
 			opts := r.options(h.Addr().String())
-			opts.ConnectTimeout = 300 * time.Millisecond
+			if name == "silent" {
+				opts.ConnectTimeout = 300 * time.Millisecond
+			}
 			l, said, stop := start(t, opts, r)
 			for range 3 {
 				c := h.accept()
@@ -207,7 +248,9 @@ func TestHostAbsent(t *testing.T) {
 func TestFlapping(t *testing.T) {
 	t.Parallel()
 	h, r := newHost(t), newRecorder()
-	l, _, _ := start(t, r.options(h.Addr().String()), r)
+	opts := r.options(h.Addr().String())
+	opts.Backoff.Max = 10 * time.Millisecond
+	l, _, _ := start(t, opts, r)
 	for i := range 100 {
 		c := h.attach("<presence/>")
 		r.want(t, "attached s1", "presence")

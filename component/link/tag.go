@@ -19,7 +19,7 @@ type names struct {
 	stream map[string]string // prefix → namespace, by the stream's start tag
 	scopes []scope           // of the stanza, its first child and that one's
 	known  map[string]string
-	raw    []byte // the stanza's name as it stands in its start tag
+	raw    []byte // the stanza's name as it stands in its start tag; nil: not known
 }
 
 type scope struct{ prefix, space string }
@@ -45,6 +45,7 @@ func (n *names) reset() { n.scopes = n.scopes[:0] }
 func (n *names) stanza(tag []byte, s *Stanza) error {
 	name, attrs, ok := cutName(tag[1:])
 	if !ok {
+		n.raw = nil
 		return errTag
 	}
 	n.raw = append(n.raw[:0], name...)
@@ -101,14 +102,9 @@ func (n *names) element(tag []byte) Name {
 	return n.resolve(name)
 }
 
-// end is the name in an end tag.
-func (n *names) end(tag []byte) Name { return n.resolve(endName(tag)) }
-
-// matches tells whether tag ends the stanza that stanza read.
-func (n *names) matches(tag []byte) bool { return bytes.Equal(endName(tag), n.raw) }
-
-func endName(tag []byte) []byte {
-	return bytes.TrimRight(tag[len("</"):len(tag)-len(">")], " \t\r\n")
+// ends tells whether an end tag with this name ends the stanza.
+func (n *names) ends(name []byte) bool {
+	return n.raw == nil || bytes.Equal(name, n.raw)
 }
 
 // declare takes a namespace declaration, and tells whether it was one.
