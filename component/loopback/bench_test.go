@@ -26,6 +26,11 @@ func BenchmarkRoute(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			ask(b, h, 64)
+			b.StopTimer()
+			// Each request reached the component and each answer its device.
+			if got := h.Stats(); got.ToComponent != int64(b.N) || got.FromComponent != int64(b.N) || got.Vanished+got.Bounced != 0 {
+				b.Fatalf("got %+v, want %d each way", got, b.N)
+			}
 			b.ReportMetric(2*float64(b.N)/b.Elapsed().Seconds(), "stanzas/s")
 		})
 	}

@@ -122,16 +122,8 @@ func (w *writer) start(t xml.StartElement) error {
 		return fmt.Errorf("%w: more than one element", errMarkup)
 	}
 	e := element{name: t.Name, local: t.Name.Local, bindings: len(w.bindings)}
-	for _, a := range t.Attr {
-		switch {
-		case a.Name.Space == "xmlns":
-			if a.Value == "" {
-				return fmt.Errorf("%w: empty namespace for a prefix", errMarkup)
-			}
-			w.bind(a.Name.Local, a.Value)
-		case a.Name.Space == "" && a.Name.Local == "xmlns":
-			w.bind("", a.Value)
-		}
+	if err := w.declare(t); err != nil {
+		return err
 	}
 	space, err := w.resolve(t.Name.Space)
 	if err != nil {
@@ -152,6 +144,27 @@ func (w *writer) start(t xml.StartElement) error {
 	}
 	w.pending = true
 	w.open = append(w.open, e)
+	return nil
+}
+
+// declare binds the prefixes that a start tag declares (Namespaces in XML 1.0,
+// §3 and §5).
+func (w *writer) declare(t xml.StartElement) error {
+	for _, a := range t.Attr {
+		prefix := a.Name.Local
+		switch {
+		case a.Name.Space == "" && prefix == "xmlns":
+			prefix = ""
+		case a.Name.Space != "xmlns":
+			continue
+		case a.Value == "":
+			return fmt.Errorf("%w: empty namespace for a prefix", errMarkup)
+		}
+		if prefix == "xmlns" || a.Value == nsXMLNS || (prefix == "xml") != (a.Value == nsXML) {
+			return fmt.Errorf("%w: reserved prefix or namespace", errMarkup)
+		}
+		w.bind(prefix, a.Value)
+	}
 	return nil
 }
 

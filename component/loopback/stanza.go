@@ -16,6 +16,7 @@ const (
 	nsStanzas   = "urn:ietf:params:xml:ns:xmpp-stanzas"
 	nsPing      = "urn:xmpp:ping"
 	nsXML       = "http://www.w3.org/XML/1998/namespace"
+	nsXMLNS     = "http://www.w3.org/2000/xmlns/"
 )
 
 // Stanza is one stanza as a device gets it: Raw stands in a stream whose

@@ -43,6 +43,24 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
+// TestRewriteRefuses has what expat refuses too.
+func TestRewriteRefuses(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	for _, raw := range []string{
+		"", "text", "<iq/>text", "<iq/><iq/>", "<iq>", "</iq>", "<iq></message>", "<iq>]]></iq>", "<iq>&nbsp;</iq>",
+		"<iq><!-- --></iq>", "<iq><?x y?></iq>", "<iq><1a/></iq>", "<iq><x:a/></iq>", "<iq><a x:b=''/></iq>",
+		"<iq><a b='1' b='2'/></iq>", "<iq><a p:b='1' q:b='2' xmlns:p='x' xmlns:q='x'/></iq>",
+		"<iq><a xmlns='x' xmlns='x'/></iq>", "<iq><a xmlns:x=''/></iq>", "<iq><a xmlns:xmlns='x'/></iq>",
+		"<iq><a xmlns:xml='x'/></iq>", "<iq><a xmlns:p='http://www.w3.org/2000/xmlns/'/></iq>",
+		"<iq><a xmlns='http://www.w3.org/XML/1998/namespace'/></iq>",
+	} {
+		if got, err := h.rewrite([]byte(raw), nsClient, nil); err == nil {
+			t.Errorf("%s became %s, want an error", raw, got)
+		}
+	}
+}
+
 // TestAttributeOrder: every order comes, and a seed repeats them.
 func TestAttributeOrder(t *testing.T) {
 	t.Parallel()
