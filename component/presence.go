@@ -1,13 +1,15 @@
 package component
 
 import (
+	"context"
+
 	"pepvault/component/link"
 	"pepvault/pep/wire"
 )
 
 // presence notes who is there (PROTOCOL §2, §6). The service never answers
 // presence with an error.
-func (s *Service) presence(st link.Stanza) {
+func (s *Service) presence(ctx context.Context, st link.Stanza) {
 	from, err := s.addresses.from(st.From)
 	if err != nil || from.host != "" {
 		return
@@ -18,7 +20,7 @@ func (s *Service) presence(st link.Stanza) {
 		if sender.Resource == "" || st.To != s.addresses.service {
 			return
 		}
-		s.arrived(sender, s.engine.Arrive(sender))
+		s.arrived(ctx, sender, s.engine.Arrive(sender))
 	case "unavailable", "error":
 		s.engine.Leave(sender.Account, sender.Resource)
 	case "subscribe":

@@ -102,7 +102,7 @@ func (s *Service) Stanza(ctx context.Context, st link.Stanza) {
 	case "iq":
 		s.request(ctx, st)
 	case "presence":
-		s.presence(st)
+		s.presence(ctx, st)
 	case "message":
 		s.message(st)
 	}

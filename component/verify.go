@@ -112,7 +112,7 @@ func (s *Service) tellStates(ctx context.Context, to pep.Sender) {
 }
 
 // arrived follows a directed presence up.
-func (s *Service) arrived(sender pep.Sender, a pep.Arrival) {
+func (s *Service) arrived(ctx context.Context, sender pep.Sender, a pep.Arrival) {
 	if a.Forgotten != "" {
 		s.sendPresence("unavailable", s.addresses.service, a.Forgotten)
 	}
@@ -120,7 +120,9 @@ func (s *Service) arrived(sender pep.Sender, a pep.Arrival) {
 		s.verifier.run(func(ctx context.Context) { s.thin(ctx, sender.Account) })
 	}
 	if a.New {
-		s.verifier.run(func(ctx context.Context) { s.tellStates(ctx, sender) })
+		// In the turn of the account's requests: what it asks for next is
+		// answered after this. If too many wait, the device asks by itself.
+		s.queues.push(string(sender.Account), func() { s.tellStates(context.WithoutCancel(ctx), sender) })
 	}
 }
 
