@@ -178,13 +178,11 @@ func TestAnswerMustComeFromWhomWasAsked(t *testing.T) {
 		s.expect(`</stream:stream>`)
 	})
 	c := dial(t, options)
-	for to, typ := range map[string]string{"Vault.example.org": "result"} {
-		s, err := c.IQ(t.Context(), "get", to, []byte("<q/>"))
-		if err != nil || s.Type != typ || !strings.Contains(string(s.Raw), "<good/>") {
-			t.Errorf("answer from %q: %+v, %v", to, s, err)
-		}
+	s, err := c.IQ(t.Context(), "get", "Vault.example.org", []byte("<q/>"))
+	if err != nil || s.Type != "result" || !strings.Contains(string(s.Raw), "<good/>") {
+		t.Errorf("answer of the service: %+v, %v", s, err)
 	}
-	s, err := c.IQ(t.Context(), "get", "", []byte("<q/>"))
+	s, err = c.IQ(t.Context(), "get", "", []byte("<q/>"))
 	if err != nil || s.Type != "error" || !strings.Contains(string(s.Raw), "<good/>") {
 		t.Errorf("answer of the own account: %+v, %v", s, err)
 	}
@@ -258,13 +256,17 @@ func TestNoPasswordOutsideTLS(t *testing.T) {
 	t.Parallel()
 	heard := make(chan string, 1)
 	options := serve(t, false, func(s *script) {
-		s.send(saslFeatures)
-		all, _ := io.ReadAll(s.r) // until the device gives up
+		s.expect(`<stream:stream[^>]*>`)
+		s.send(saslFeatures) // without STARTTLS
+		s.expect(`<starttls[^>]*>`)
+		s.send("<failure xmlns='urn:ietf:params:xml:ns:xmpp-tls'/>")
+		all, err := io.ReadAll(s.r) // until the device gives up
+		if err != nil {
+			s.t.Error(err)
+		}
 		heard <- string(all)
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	if c, err := c2s.Dial(ctx, options); err == nil {
+	if c, err := c2s.Dial(t.Context(), options); err == nil {
 		_ = c.Close()
 		t.Error("it connected without TLS")
 	}
@@ -273,22 +275,19 @@ func TestNoPasswordOutsideTLS(t *testing.T) {
 	}
 }
 
-func TestDialGivesUp(t *testing.T) {
+func TestDialStopsWithContext(t *testing.T) {
 	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
 	options := serve(t, true, func(s *script) {
+		s.expect(`<stream:stream[^>]*>`)
+		cancel()
 		_, _ = io.Copy(io.Discard, s.r) // silent for ever
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	began := time.Now()
 	c, err := c2s.Dial(ctx, options)
 	if err == nil {
 		_ = c.Close()
 	}
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("it took %v", took)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -50,7 +51,7 @@ type Options struct {
 // otherwise, and never outside TLS. No presence is sent.
 func Dial(ctx context.Context, options Options) (*Conn, error) {
 	local, domain, found := strings.Cut(options.JID, "@")
-	if !found || local == "" || domain == "" || strings.Contains(domain, "/") {
+	if !found || local == "" || domain == "" || strings.ContainsAny(domain, "/@ '\"<>&") {
 		return nil, fmt.Errorf("connect: %q is no account", options.JID)
 	}
 	if options.Logger == nil {
@@ -75,7 +76,8 @@ func Dial(ctx context.Context, options Options) (*Conn, error) {
 	}
 	if err != nil {
 		_ = raw.Close()
-		if ctx.Err() != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil {
+			<-ctx.Done() // the socket's deadline is the context's
 			err = errors.Join(ctx.Err(), err)
 		}
 		return nil, fmt.Errorf("connect %s as %s: %w", options.Server, options.JID, err)
@@ -128,18 +130,19 @@ func authenticate(raw net.Conn, options Options, local, domain string) (*xmpp.Se
 	if config.ServerName == "" {
 		config.ServerName = domain
 	}
-	start := buffered(xmpp.StartTLS(config), raw)
 	features := []xmpp.StreamFeature{
-		start,
-		xmpp.SASL("", options.Password, sasl.ScramSha256, sasl.ScramSha1, sasl.Plain),
+		buffered(xmpp.StartTLS(config), raw),
+		xmpp.SASL("", "", as(local, options.Password, sasl.ScramSha256), as(local, options.Password, sasl.ScramSha1),
+			as(local, options.Password, sasl.Plain)),
 		{Name: xml.Name{Space: nsBind, Local: "bind"}, Necessary: xmpp.Authn, Parse: skipFeature},
 	}
 	rw, state := io.ReadWriter(raw), xmpp.SessionState(0)
 	if options.DirectTLS {
 		rw, state = newBufferedConn(tls.Client(raw, config), raw), xmpp.Secure
 	}
-	account := jid.NewUnsafe(local, domain, "").JID // as spelled: PRECIS refuses names that servers have
-	session, err := xmpp.NewSession(context.Background(), account.Domain(), account, rw, state,
+	// Who we are is said to SASL alone, as it is spelled: PRECIS refuses names
+	// that servers have, and mellium takes a server's other spelling for fraud.
+	session, err := xmpp.NewSession(context.Background(), jid.NewUnsafe("", domain, "").JID, jid.JID{}, rw, state,
 		xmpp.NewNegotiator(func(*xmpp.Session, *xmpp.StreamConfig) xmpp.StreamConfig {
 			return xmpp.StreamConfig{Features: features}
 		}))
@@ -150,6 +153,26 @@ func authenticate(raw net.Conn, options Options, local, domain string) (*xmpp.Se
 		return nil, errors.New("server offers no way to authenticate")
 	}
 	return session, nil
+}
+
+// as is a mechanism with credentials of its own. It does without channel
+// binding, which servers offer in kinds that TLS 1.3 does not have.
+func as(user, password string, m sasl.Mechanism) sasl.Mechanism {
+	credentials := sasl.Credentials(func() (username, pass, identity []byte) {
+		return []byte(user), []byte(password), nil
+	})
+	return sasl.Mechanism{
+		Name: m.Name,
+		Start: func(*sasl.Negotiator) (bool, []byte, any, error) {
+			client := sasl.NewClient(m, credentials)
+			more, response, err := client.Step(nil)
+			return more, response, client, err
+		},
+		Next: func(_ *sasl.Negotiator, challenge []byte, client any) (bool, []byte, any, error) {
+			more, response, err := client.(*sasl.Negotiator).Step(challenge)
+			return more, response, client, err
+		},
+	}
 }
 
 // skipFeature makes a feature known, so that negotiation ends in its stream.
