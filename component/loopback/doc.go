@@ -24,6 +24,7 @@
 // (Prosody 13 fills it in, ejabberd does not), the handshake must be lower-case
 // hex, and text between stanzas ends the stream. JIDs are compared byte for
 // byte and never normalised (ejabberd's way), every account of the host's
-// domain exists, and there are no rosters: presence of the types subscribe,
-// subscribed, unsubscribe and unsubscribed is only carried.
+// domain exists, the host answers no query but pings, and there are no rosters:
+// presence of the types subscribe, subscribed, unsubscribe and unsubscribed is
+// only carried.
 package loopback

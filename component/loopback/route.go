@@ -42,7 +42,7 @@ func (h *Host) fromComponent(l *link, raw []byte) error {
 		return &streamError{"invalid-from", "the address " + s.From + " is not of " + h.opts.Component}
 	}
 	if s.To == "" {
-		if s.answered() {
+		if s.Type != "error" { // even a result: Prosody does
 			h.bounce(s, "modify", "bad-request", "the stanza names no recipient", "")
 		}
 		return nil

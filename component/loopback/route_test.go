@@ -18,7 +18,8 @@ func TestComponentSends(t *testing.T) {
 	}{
 		"no to":                    {"<iq type='get' id='1' from='vault.localhost'>" + query + "</iq>", "modify/bad-request"},
 		"message without to":       {"<message id='1' from='vault.localhost'/>", "modify/bad-request"},
-		"result without to":        {"<iq type='result' id='1' from='vault.localhost'/>", ""},
+		"result without to":        {"<iq type='result' id='1' from='vault.localhost'/>", "modify/bad-request"},
+		"error without to":         {"<iq type='error' id='1' from='vault.localhost'/>", ""},
 		"get to a gone device":     {"<iq type='get' id='1'" + gone + ">" + query + "</iq>", "cancel/service-unavailable"},
 		"set to a gone device":     {"<iq type='set' id='1'" + gone + ">" + query + "</iq>", "cancel/service-unavailable"},
 		"result to a gone device":  {"<iq type='result' id='1'" + gone + "/>", ""},
