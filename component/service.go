@@ -84,8 +84,9 @@ func New(o Options) *Service {
 // Attached has the known resources verified, since nobody tells us who left
 // while we were away.
 func (s *Service) Attached(ctx context.Context, _ link.Stream) {
+	known := s.engine.Known() // before anybody arrives on this stream
 	s.verifier.begin(ctx)
-	s.verifier.run(s.verifyAll)
+	s.verifier.run(func(ctx context.Context) { s.verifyAll(ctx, known) })
 }
 
 // Detached gives up what waits for a device. Requests that were taken are

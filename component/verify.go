@@ -85,10 +85,10 @@ func (v *verifier) there(ctx context.Context, s pep.Sender) (alive, known bool) 
 	}
 }
 
-// verifyAll asks every known resource after a handshake: those that are there
-// are told where their vaults stand, the others are forgotten.
-func (s *Service) verifyAll(ctx context.Context) {
-	for _, known := range s.engine.Known() {
+// verifyAll asks resources after a handshake: those that are there are told
+// where their vaults stand, the others are forgotten.
+func (s *Service) verifyAll(ctx context.Context, resources []pep.Sender) {
+	for _, known := range resources {
 		if s.writer.Room(ctx) != nil {
 			return
 		}
