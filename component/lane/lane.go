@@ -211,14 +211,17 @@ func (w *Writer) Full() bool {
 	return w.full()
 }
 
-// Room returns nil as soon as lane 0 is not full, at once if it is not; or the
-// cause when ctx ends. The reader of the stream and those who make events wait
+// Room returns nil as soon as lane 0 is not full, at once if it is not; ErrClosed
+// when the stream was ended by Drain; or the cause when ctx ends. The reader of the stream and those who make events wait
 // here.
 func (w *Writer) Room(ctx context.Context) error {
 	for {
 		w.mu.Lock()
-		full, room := w.full(), w.room
+		full, room, phase := w.full(), w.room, w.phase
 		w.mu.Unlock()
+		if phase == closed {
+			return ErrClosed
+		}
 		if !full {
 			return nil
 		}

@@ -81,6 +81,9 @@ func TestOrder(t *testing.T) {
 		if w.Small([]byte("x")) || w.Refuse([]byte("x")) {
 			t.Error("taken behind the end")
 		}
+		if err := w.Room(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Errorf("room behind the end: %v", err)
+		}
 		if err := w.Serve(t.Context(), host); !errors.Is(err, ErrClosed) {
 			t.Errorf("serve again: %v", err)
 		}
