@@ -116,3 +116,15 @@ func BenchmarkTokensItems(b *testing.B) {
 func BenchmarkTokensPublish(b *testing.B) {
 	benchTokens(b, record(" key-version='3'", base64.StdEncoding.EncodeToString(make([]byte, 924))))
 }
+
+// One stanza of the largest size, in as many pieces as it can have: its cost
+// must grow with its size and no faster (PROTOCOL §11).
+func BenchmarkDecodeHostilePieces(b *testing.B) {
+	raw := []byte(publish("<item>" + strings.Repeat("<![CDATA[ ]]>", 2<<20/13) + "</item>"))
+	b.SetBytes(int64(len(raw)))
+	for b.Loop() {
+		if _, err := DecodeRequest(raw, testLimits); err == nil {
+			b.Fatal("white space was taken for a payload")
+		}
+	}
+}

@@ -32,6 +32,7 @@ func TestForeignForm(t *testing.T) {
 		"default of the stream":          {"<iq type='set'><p:pubsub xmlns:p='" + ps + "'><p:publish node='n'><p:item><x/></p:item></p:publish></p:pubsub></iq>", "<x xmlns='jabber:client' xmlns:p='" + ps + "'/>"},
 		"default of the stream repeated": {"<iq xmlns='jabber:component:accept' type='set'><p:pubsub xmlns:p='" + ps + "'><p:publish node='n'><p:item><x/></p:item></p:publish></p:pubsub></iq>", "<x xmlns='jabber:client' xmlns:p='" + ps + "'/>"},
 		"attributes are sorted":          {foreign(`<x b='1' xmlns:q='v' a='2' xmlns='u' q:c='3' xml:lang='de'/>`), "<x xmlns='u' xmlns:q='v' a='2' b='1' xml:lang='de' q:c='3'/>"},
+		"nested declarations are sorted": {foreign(`<x xmlns='u'><y xmlns:q='v' xmlns:p='w' xmlns='z'/></x>`), "<x xmlns='u'><y xmlns='z' xmlns:p='w' xmlns:q='v'/></x>"},
 		"xml declared":                   {foreign(`<x xmlns='u' xmlns:xml='http://www.w3.org/XML/1998/namespace' xml:lang='de'/>`), "<x xmlns='u' xml:lang='de'/>"},
 		"escapes": {
 			foreign(`<x xmlns="u" a="&lt;&gt;&amp;&apos;&quot;'>">&lt;&gt;&amp;&apos;&quot;'"]]&gt;</x>`),
@@ -88,6 +89,23 @@ func TestForeignPayloadStandsAlone(t *testing.T) {
 	} {
 		if p, _, err := ForeignPayload([]byte(raw)); err == nil {
 			t.Errorf("%q gave %s", raw, p.Data)
+		}
+	}
+}
+
+// What one payload of a stanza uses says nothing about the next.
+func TestForeignFormsAreApart(t *testing.T) {
+	t.Parallel()
+	raw := publish("<item id='a'><x xmlns='u'><stream:y/></x></item><item id='b'><x xmlns='u'>t</x></item>")
+	call, err := DecodeRequest([]byte(raw), Limits{Foreign: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{
+		"<x xmlns='u' xmlns:stream='http://etherx.jabber.org/streams'><stream:y/></x>", "<x xmlns='u'>t</x>",
+	} {
+		if got := string(call.(pep.Publish).Items[i].Payload.Data); got != want {
+			t.Errorf("item %d\n got %s\nwant %s", i, got, want)
 		}
 	}
 }

@@ -5,9 +5,12 @@ import (
 	"encoding/xml"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,9 +30,14 @@ var request = Header{From: "alice@localhost/phone", To: "vault.localhost", ID: "
 func golden(t *testing.T, what string, got []byte) {
 	t.Helper()
 	checkStanza(t, got)
-	path := filepath.Join("testdata", strings.ReplaceAll(what, " ", "-")+".xml")
+	compareGolden(t, strings.ReplaceAll(what, " ", "-")+".xml", string(got)+"\n")
+}
+
+func compareGolden(t *testing.T, file, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", file)
 	if *update {
-		if err := os.WriteFile(path, append(bytes.Clone(got), '\n'), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -37,7 +45,7 @@ func golden(t *testing.T, what string, got []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(strings.TrimSuffix(string(want), "\n"), string(got)); diff != "" {
+	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got)\n%s", path, diff)
 	}
 }
@@ -168,6 +176,18 @@ func TestErrors(t *testing.T) {
 	} {
 		golden(t, "error "+what, AppendError(nil, request, err))
 	}
+}
+
+// Every row of the table as it goes out, one a line.
+func TestEveryFault(t *testing.T) {
+	t.Parallel()
+	var got bytes.Buffer
+	for _, what := range slices.Sorted(maps.Keys(sentinels)) {
+		raw := AppendError(nil, request, sentinels[what])
+		checkStanza(t, raw)
+		fmt.Fprintf(&got, "%s %s\n", what, raw)
+	}
+	compareGolden(t, "faults.txt", got.String())
 }
 
 func TestEvents(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 const (
 	maxDepth    = 256     // open elements
 	maxScope    = 256     // namespace declarations in scope
+	maxAttrs    = 1000    // of one element, declarations included
 	maxElements = 20_000  // outside payloads
 	maxPayloads = 4 << 20 // bytes of all payloads of one stanza, together
 )
@@ -194,6 +195,9 @@ func (r *reader) enter(t xml.StartElement) error {
 	}
 	if r.hasRefs && !soundReferences(r.raw[r.begin:r.end]) {
 		return malformed()
+	}
+	if len(t.Attr) > maxAttrs {
+		return r.refuse("an element has more than %d attributes", maxAttrs)
 	}
 	r.open = append(r.open, open{tag: t.Name, mark: len(r.scope)})
 	if err := r.declare(t.Attr); err != nil {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -166,7 +167,8 @@ func TestDecodeRequestRefuses(t *testing.T) {
 		"digit behind prefix":   {iq("get", "<p:1 xmlns:p='u'/>"), pep.ErrBadRequest, ""},
 		"too many elements":     {iq("get", "<a xmlns='u'>"+strings.Repeat("<b/>", maxElements)+"</a>"), pep.ErrPolicy, ""},
 		"too deep":              {iq("get", strings.Repeat("<b>", maxDepth)+strings.Repeat("</b>", maxDepth)), pep.ErrPolicy, ""},
-		"too many attributes":   {iq("get", "<a "+strings.Repeat("b='' ", 10_000)+"/>"), pep.ErrBadRequest, ""},
+		"too many attributes":   {iq("get", "<a "+distinctAttrs(maxAttrs+1)+"/>"), pep.ErrBadRequest, ""},
+		"payload attributes":    {foreign("<a " + distinctAttrs(maxAttrs+1) + "/>"), pep.ErrInvalidPayload, ""},
 
 		// Pubsub.
 		"no operation":        {iq("set", pubsub("")), pep.ErrBadRequest, ""},
@@ -306,6 +308,8 @@ func TestDecodeRequestRefuses(t *testing.T) {
 		"payload attribute prefix":    {foreign("<x xmlns='u' p:y='1'/>"), pep.ErrInvalidPayload, ""},
 		"prefix ends with element":    {foreign("<x xmlns='u'><y xmlns:p='v'/><p:z/></x>"), pep.ErrInvalidPayload, ""},
 		"payload many namespaces":     {foreign("<x " + declarations(maxScope+1) + "/>"), pep.ErrInvalidPayload, ""},
+		"CDATA end in text":           {foreign("<x xmlns='u'>a]]>b</x>"), pep.ErrBadRequest, ""},
+		"CDATA end in a record":       {record(" key-version='3'", "aGVs]]>"), pep.ErrBadRequest, ""},
 		"payload attribute twice":     {foreign("<x xmlns='u' a='1' a='1'/>"), pep.ErrBadRequest, ""},
 		"payload character":           {foreign("<x xmlns='u'>&#xFFFE;</x>"), pep.ErrBadRequest, ""},
 		"foreign key version high":    {foreign("<x xmlns='u' key-version='2147483648'/>"), pep.ErrInvalidPayload, ""},
@@ -333,6 +337,14 @@ func declarations(n int) string {
 		b.WriteString("xmlns:p")
 		b.WriteString(strings.Repeat("x", i))
 		b.WriteString("='u' ")
+	}
+	return b.String()
+}
+
+func distinctAttrs(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "a%d='' ", i)
 	}
 	return b.String()
 }

@@ -139,11 +139,12 @@ func addText(path []*element, text []byte) error {
 		}
 		return nil
 	}
-	e := path[len(path)-1]
-	e.text = append(e.text, text...)
-	if holdsPayload(path) && e.mixed() {
+	// Only the new piece is looked at: text may come in a great many.
+	if holdsPayload(path) && len(bytes.TrimSpace(text)) > 0 {
 		return pep.Refuse(pep.ErrInvalidPayload, "a payload is an element, not text")
 	}
+	e := path[len(path)-1]
+	e.text = append(e.text, text...)
 	return nil
 }
 
