@@ -5,8 +5,9 @@ import "pepvault/pep"
 // EventBody returns the content of the messages that tell of ev, in the order
 // in which they must be sent (PROTOCOL §6): one for each change, since client
 // libraries drop events with several, and the <state/> in the last, since a
-// cursor inside a commit is never sent. quiet leaves payloads out. A body may
-// be shared by any number of [AppendMessage].
+// cursor inside a commit is never sent. An event of nothing but a state is that
+// alone. quiet leaves payloads out. A body may be shared by any number of
+// [AppendMessage].
 func EventBody(ev *pep.Event, quiet bool) [][]byte {
 	if !ev.Deleted && len(ev.Changes) == 0 {
 		return [][]byte{appendState(nil, ev.State)}

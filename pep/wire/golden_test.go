@@ -217,6 +217,8 @@ func TestEvents(t *testing.T) {
 			State: state(pep.StateItem{ID: "a", Revision: 42}, pep.StateItem{ID: "b", Revision: 43, Gone: true})}},
 		"first": {event: pep.Event{Owner: "alice@localhost", Node: "notes", Changes: []vault.Change{change("a", 2)},
 			State: pep.State{Owner: "alice@localhost", Node: "notes", Previous: pep.NoCursor, Cursor: "c-1", Items: []pep.StateItem{{ID: "a", Revision: 2}}}}},
+		"state": {event: pep.Event{Owner: "alice@localhost", Node: "notes",
+			State: pep.State{Owner: "alice@localhost", Node: "notes", Cursor: "c-2"}}},
 		"delete": {event: pep.Event{Owner: "alice@localhost", Node: "notes", Deleted: true,
 			State: pep.State{Owner: "alice@localhost", Node: "notes", Previous: "c-1"}}},
 	}
