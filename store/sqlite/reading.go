@@ -1,0 +1,347 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"pepvault/vault"
+)
+
+// source is what a View and a Tx do differently.
+type source interface {
+	// pin runs a query in the transaction, which the first one begins.
+	pin(query func() error) error
+	// find returns the order index of a vault, or vault.ErrNoVault.
+	find(key vault.Key) (*index, error)
+	// rebuild makes an index anew that did not fit its rows.
+	rebuild(key vault.Key) (*index, error)
+	// account returns what an account has stored.
+	account(account vault.Account) (usage, error)
+	// guess returns the row that the vault had at some moment. While there is
+	// a vault with that row, it is this one.
+	guess(key vault.Key) (id int64, known bool)
+}
+
+// reading carries out the methods of vault.View in one transaction.
+type reading struct {
+	// ctx can't be cancelled: a cancellable one costs 5 µs a query. It lives
+	// as long as the transaction.
+	ctx    context.Context
+	conn   *conn
+	source source
+	// failed is the first failure of the database; nothing works after it,
+	// because it may have ended the transaction.
+	failed error
+}
+
+// run carries out SQL in the transaction. Its error is sql.ErrNoRows or a
+// failure of the store.
+func (r *reading) run(doing string, query func() error) error {
+	if r.failed != nil {
+		return r.failed
+	}
+	err := r.source.pin(query)
+	if err == nil || errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	r.failed = failure(doing, err)
+	return r.failed
+}
+
+func (r *reading) row(doing string, s statement, args []any, dest ...any) error {
+	return r.run(doing, func() error { return r.conn.row(r.ctx, s, args, dest...) })
+}
+
+func (r *reading) each(doing string, s statement, args []any, dest []any, next func()) error {
+	return r.run(doing, func() error {
+		return r.conn.each(r.ctx, s, args, dest, func() error { next(); return nil })
+	})
+}
+
+// Vault implements vault.View.
+func (r *reading) Vault(key vault.Key) (vault.Vault, error) {
+	ix, err := r.source.find(key)
+	if err != nil {
+		return vault.Vault{}, err
+	}
+	return ix.state, nil
+}
+
+// Vaults implements vault.View.
+func (r *reading) Vaults(account vault.Account) ([]vault.Vault, error) {
+	var node string
+	var nodes []string
+	err := r.each("list vaults", vaultNodes, []any{string(account)}, []any{&node},
+		func() { nodes = append(nodes, node) })
+	if err != nil {
+		return nil, err
+	}
+	vaults := make([]vault.Vault, len(nodes))
+	for i, node := range nodes {
+		if vaults[i], err = r.Vault(vault.Key{Account: account, Node: node}); err != nil {
+			return nil, err
+		}
+	}
+	return vaults, nil
+}
+
+// Usage implements vault.View.
+func (r *reading) Usage(account vault.Account) (vault.Usage, error) {
+	u, err := r.source.account(account)
+	return u.Usage, err
+}
+
+// Records implements vault.View. It needs no index: one record is one query.
+func (r *reading) Records(key vault.Key, ids []string) ([]vault.Record, error) {
+	if id, known := r.source.guess(key); known {
+		found, err := r.recordsOf(id, ids)
+		if err != nil || len(found) > 0 {
+			return found, err
+		}
+	}
+	var id int64
+	err := r.row("find a vault", vaultID, []any{string(key.Account), key.Node}, &id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, vault.ErrNoVault
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.recordsOf(id, ids)
+}
+
+func (r *reading) recordsOf(id int64, ids []string) ([]vault.Record, error) {
+	found := make([]vault.Record, 0, len(ids))
+	var seen map[string]bool
+	if len(ids) > 1 {
+		seen = make(map[string]bool, len(ids))
+	}
+	for _, item := range ids {
+		if seen[item] {
+			continue
+		}
+		if seen != nil {
+			seen[item] = true
+		}
+		var row scanned
+		err := r.row("read a record", readItem, []any{id, item}, row.dest()...)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, row.record(item))
+	}
+	return found, nil
+}
+
+// Heads implements vault.View.
+func (r *reading) Heads(key vault.Key, ids []string) ([]vault.Head, error) {
+	ix, err := r.source.find(key)
+	if err != nil {
+		return nil, err
+	}
+	heads := make([]vault.Head, len(ids))
+	for i, id := range ids {
+		heads[i] = ix.head(id)
+	}
+	return heads, nil
+}
+
+// Latest implements vault.View.
+func (r *reading) Latest(key vault.Key, limit vault.PageLimit) (vault.Page, error) {
+	return r.page(key, func(ix *index) ([]*entry, bool) { return ix.latest(limit) })
+}
+
+// Changes implements vault.View.
+func (r *reading) Changes(key vault.Key, after vault.Revision, limit vault.PageLimit) (vault.Page, error) {
+	return r.page(key, func(ix *index) ([]*entry, bool) { return ix.after(after, limit) })
+}
+
+// Subscriptions implements vault.View.
+func (r *reading) Subscriptions(key vault.Key) ([]vault.Subscription, error) {
+	ix, err := r.source.find(key)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]vault.Subscription, len(ix.subscribers))
+	for i, account := range ix.subscribers {
+		found[i] = vault.Subscription{Account: account}
+	}
+	return found, nil
+}
+
+// page reads the changes that pick chooses, from an index made anew if the
+// one at hand does not fit the rows.
+func (r *reading) page(key vault.Key, pick func(*index) (entries []*entry, more bool)) (vault.Page, error) {
+	ix, err := r.source.find(key)
+	if err != nil {
+		return vault.Page{}, err
+	}
+	entries, more := pick(ix)
+	changes, err := r.changes(ix, entries)
+	if errors.Is(err, errMismatch) {
+		if ix, err = r.source.rebuild(key); err != nil {
+			return vault.Page{}, err
+		}
+		entries, more = pick(ix)
+		changes, err = r.changes(ix, entries)
+		err = r.settled(err)
+	}
+	if err != nil {
+		return vault.Page{}, err
+	}
+	return vault.Page{Changes: changes, More: more}, nil
+}
+
+// changes reads the records of the entries that are not gone. errMismatch.
+func (r *reading) changes(ix *index, entries []*entry) ([]vault.Change, error) {
+	changes := make([]vault.Change, len(entries))
+	wanted := make(map[int64]int, len(entries)) // row: place
+	low, high := slots, 0
+	for i, e := range entries {
+		if e.gone {
+			changes[i] = vault.Change{Record: vault.Record{ID: e.id, Revision: e.revision}, Gone: true}
+			continue
+		}
+		wanted[ix.row(e.slot)] = i
+		low, high = min(low, int(e.slot)), max(high, int(e.slot))
+	}
+	take := func(id int64, row *scanned) {
+		i, found := wanted[id]
+		if found && row.revision == int64(entries[i].revision) {
+			changes[i].Record = row.record(entries[i].id)
+			delete(wanted, id)
+		}
+	}
+	var err error
+	// One query for a range is cheaper as soon as most of its rows are wanted.
+	if len(wanted) > 0 && high-low < 2*len(wanted) {
+		err = r.eachInRange(ix.row(uint16(low)), ix.row(uint16(high)), take)
+	} else {
+		err = r.eachOf(slices.Collect(maps.Keys(wanted)), take)
+	}
+	if err == nil && len(wanted) > 0 {
+		err = errMismatch
+	}
+	return changes, err
+}
+
+func (r *reading) eachInRange(low, high int64, take func(id int64, row *scanned)) error {
+	var id int64
+	var row scanned
+	return r.each("read records", readRange, []any{low, high}, append([]any{&id}, row.dest()...),
+		func() { take(id, &row) })
+}
+
+func (r *reading) eachOf(ids []int64, take func(id int64, row *scanned)) error {
+	for _, id := range ids {
+		var row scanned
+		err := r.row("read records", readRow, []any{id}, row.dest()...)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		take(id, &row)
+	}
+	return nil
+}
+
+// errMismatch says that an index names a row that is not as it says.
+var errMismatch = errors.New("order index does not fit the rows")
+
+// settled turns a mismatch that is still there into a failure of the store.
+func (r *reading) settled(err error) error {
+	if errors.Is(err, errMismatch) {
+		r.failed = &storageError{doing: "read records", text: err.Error(), cause: err}
+		return r.failed
+	}
+	return err
+}
+
+// load builds the order index of a vault from its rows; nil if there is none.
+func (r *reading) load(key vault.Key) (*index, error) {
+	const doing = "read a vault"
+	var id, created, revision, pruned int64
+	var epoch, config []byte
+	err := r.row(doing, vaultRow, []any{string(key.Account), key.Node}, &id, &epoch, &config, &created, &revision, &pruned)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	state := vault.Vault{
+		Key:      key,
+		Epoch:    vault.Epoch(epoch),
+		Revision: vault.Revision(max(revision, pruned)),
+		Pruned:   vault.Revision(pruned),
+		Created:  time.UnixMilli(created).UTC(),
+	}
+	if err := json.Unmarshal(config, &state.Config); err != nil {
+		r.failed = &storageError{doing: doing, text: "the configuration of a vault is damaged", cause: err}
+		return nil, r.failed
+	}
+	var run int64
+	if err := r.row(doing, vaultRun, []any{id}, &run); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return nil, err
+	}
+	state.Run = vault.Run(run)
+	ix := newIndex(id, state)
+	if err := r.loadRecords(ix); err != nil {
+		return nil, err
+	}
+	if err := r.loadTombstones(ix); err != nil {
+		return nil, err
+	}
+	return ix, r.loadSubscribers(ix)
+}
+
+func (r *reading) loadRecords(ix *index) error {
+	var row, revision, keyVersion, form, size int64
+	var item, publisher string
+	var zeros []byte // stands for each payload: only its size counts here
+	return r.each("read a vault", indexRecords, []any{ix.row(0), ix.row(slots - 1)},
+		[]any{&row, &item, &revision, &keyVersion, &form, &publisher, &size}, func() {
+			if int(size) > len(zeros) {
+				zeros = make([]byte, 2*size)
+			}
+			ix.add(live(uint16(row), vault.Record{
+				ID:         item,
+				Revision:   vault.Revision(revision),
+				KeyVersion: uint32(keyVersion),
+				Payload:    vault.Payload{Form: vault.Form(form), Data: zeros[:size]},
+				Publisher:  vault.Account(publisher),
+			}))
+		})
+}
+
+func (r *reading) loadTombstones(ix *index) error {
+	var revision int64
+	var item string
+	return r.each("read a vault", indexTombstones, []any{ix.id}, []any{&revision, &item}, func() {
+		ix.add(tombstone(item, vault.Revision(revision)))
+	})
+}
+
+func (r *reading) loadSubscribers(ix *index) error {
+	var account string
+	return r.each("read a vault", indexSubscribers, []any{ix.id}, []any{&account}, func() {
+		ix.subscribe(vault.Account(account))
+	})
+}
+
+// loadAccount sums up an account from its rows.
+func (r *reading) loadAccount(account vault.Account) (usage, error) {
+	u := usage{account: account}
+	err := r.row("sum up an account", accountUsage, []any{string(account)}, &u.Vaults, &u.Bytes)
+	return u, err
+}

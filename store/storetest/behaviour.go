@@ -1,0 +1,549 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"pepvault/vault"
+)
+
+func testCreate(f *fixture) {
+	before := time.Now().Truncate(time.Millisecond)
+	made := f.create(notes)
+	want := vault.Vault{
+		Key: notes, Epoch: made.Epoch, Revision: 1, Run: f.store.Run(), Created: made.Created,
+	}
+	f.equal(made, want)
+	f.equal(f.vault(notes), want)
+	if made.Epoch == (vault.Epoch{}) {
+		f.Error("the epoch is not random")
+	}
+	if made.Created.Before(before) || made.Created.After(time.Now()) || made.Created.Location() != time.UTC ||
+		!made.Created.Equal(made.Created.Truncate(time.Millisecond)) {
+		f.Errorf("created %v", made.Created)
+	}
+	err := f.store.Update(f.Context(), notes, func(tx vault.Tx) error {
+		_, err := tx.Create(notes, vault.Config{Title: "other"})
+		return err
+	})
+	f.wantErr(err, vault.ErrVaultExists)
+	f.equal(f.vault(notes), want)
+	if other := f.create(tasks); other.Epoch == made.Epoch {
+		f.Error("two vaults have one epoch")
+	}
+}
+
+func testConfigure(f *fixture) {
+	f.create(notes)
+	f.put(notes, record("a", "1"))
+	var revision vault.Revision
+	f.update(func(tx vault.Tx) (err error) {
+		revision, err = tx.Configure(notes, vault.Config{Title: "My notes"})
+		return err
+	})
+	got := f.vault(notes)
+	if revision != 3 || got.Revision != 3 || got.Config.Title != "My notes" || got.Records != 1 {
+		f.Errorf("revision %v, vault %+v", revision, got)
+	}
+	f.equal(f.changes(notes, 2, unlimited), vault.Page{}) // a configuration is no change of a record
+	if next := f.put(notes, record("b", "1")); next != 4 {
+		f.Errorf("next revision is %v, want 4", next)
+	}
+}
+
+func testPut(f *fixture) {
+	f.create(notes)
+	first, second := record("a", "one"), record("b", "two")
+	second.Payload.Form, second.KeyVersion, second.Publisher = vault.Foreign, vault.MaxKeyVersion, bob
+	if r := f.put(notes, first); r != 2 {
+		f.Errorf("first revision %v", r)
+	}
+	if r := f.put(notes, second); r != 3 {
+		f.Errorf("second revision %v", r)
+	}
+	again := record("a", "one and a half")
+	again.Revision = 77 // not read
+	if r := f.put(notes, again); r != 4 {
+		f.Errorf("third revision %v", r)
+	}
+	again, second = numbered(4, again), numbered(3, second)
+	f.equal(f.changes(notes, 0, unlimited), vault.Page{Changes: []vault.Change{live(second), live(again)}})
+	state := f.vault(notes)
+	want := state
+	want.Revision, want.Records = 4, 2
+	want.Bytes = int64(len(again.Payload.Data) + len(second.Payload.Data))
+	want.Cost = int64(again.Cost() + second.Cost())
+	f.equal(state, want)
+}
+
+func testPutTimes(f *fixture) {
+	f.create(notes)
+	r := record("a", "")
+	r.Published = time.Date(2026, 5, 4, 5, 2, 1, 987_654_321, time.FixedZone("CEST", 2*60*60))
+	f.put(notes, r)
+	got := look(f, func(v vault.View) ([]vault.Record, error) { return v.Records(notes, []string{"a"}) })
+	if len(got) != 1 || got[0].Published != at || len(got[0].Payload.Data) != 0 {
+		f.Errorf("got %+v", got)
+	}
+}
+
+func testRetract(f *fixture) {
+	f.create(notes)
+	f.put(notes, record("a", "1"))
+	f.put(notes, record("b", "2"))
+	if r := f.retract(notes, "a"); r != 4 {
+		f.Errorf("revision %v, want 4", r)
+	}
+	b := numbered(3, record("b", "2"))
+	f.equal(f.changes(notes, 0, unlimited).Changes, []vault.Change{live(b), gone(4, "a")})
+	f.equal(f.changes(notes, 0, vault.PageLimit{Records: 9, Cost: 1 << 20, Live: true}).Changes,
+		[]vault.Change{live(b)})
+	state := f.vault(notes)
+	if state.Records != 1 || state.Bytes != 1 || state.Cost != int64(b.Cost()) || state.Revision != 4 {
+		f.Errorf("vault %+v", state)
+	}
+	for _, id := range []string{"a", "never"} {
+		err := f.store.Update(f.Context(), notes, func(tx vault.Tx) error {
+			_, err := tx.Retract(notes, id)
+			return err
+		})
+		f.wantErr(err, vault.ErrNoRecord)
+	}
+	// Publishing the id again replaces its tombstone.
+	f.put(notes, record("a", "3"))
+	f.equal(f.changes(notes, 0, unlimited).Changes,
+		[]vault.Change{live(b), live(numbered(5, record("a", "3")))})
+}
+
+func testPrune(f *fixture) {
+	f.create(notes)
+	for _, id := range []string{"a", "b", "c", "d"} {
+		f.put(notes, record(id, "x"))
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		f.retract(notes, id)
+	}
+	prune := func(keep int) {
+		f.update(func(tx vault.Tx) error { return tx.Prune(notes, keep) })
+	}
+	prune(3)
+	if p := f.vault(notes).Pruned; p != 0 {
+		f.Errorf("pruned %v, though nothing was", p)
+	}
+	prune(1)
+	d := live(numbered(5, record("d", "x")))
+	f.equal(f.changes(notes, 0, unlimited).Changes, []vault.Change{d, gone(8, "c")})
+	if state := f.vault(notes); state.Pruned != 7 || state.Revision != 8 {
+		f.Errorf("pruned %v, revision %v", state.Pruned, state.Revision)
+	}
+	prune(0)
+	f.equal(f.changes(notes, 0, unlimited).Changes, []vault.Change{d})
+	f.reopen() // the highest revision is only in Pruned now
+	if state := f.vault(notes); state.Pruned != 8 || state.Revision != 8 {
+		f.Errorf("pruned %v, revision %v", state.Pruned, state.Revision)
+	}
+	if next := f.put(notes, record("a", "y")); next != 9 {
+		f.Errorf("next revision %v, want 9", next)
+	}
+}
+
+func testDelete(f *fixture) {
+	f.create(notes)
+	f.create(tasks)
+	f.put(notes, record("a", "12345"))
+	f.put(tasks, record("a", "12"))
+	f.update(func(tx vault.Tx) error { return tx.Delete(notes) })
+	f.wantErr(lookErr(f, func(v vault.View) error { _, err := v.Vault(notes); return err }), vault.ErrNoVault)
+	f.equal(look(f, func(v vault.View) (vault.Usage, error) { return v.Usage(alice) }), vault.Usage{Vaults: 1, Bytes: 2})
+	vaults := look(f, func(v vault.View) ([]vault.Vault, error) { return v.Vaults(alice) })
+	f.equal(vaults, []vault.Vault{f.vault(tasks)})
+	f.equal(f.changes(tasks, 0, unlimited).Changes, []vault.Change{live(numbered(2, record("a", "12")))})
+	f.wantErr(f.store.Update(f.Context(), notes, func(tx vault.Tx) error { return tx.Delete(notes) }), vault.ErrNoVault)
+}
+
+func testCreateAgain(f *fixture) {
+	old := f.create(notes)
+	for i := range 5 {
+		f.put(notes, record(fmt.Sprint(i), "old"))
+	}
+	f.retract(notes, "0")
+	f.update(func(tx vault.Tx) error { return tx.Subscribe(notes, vault.Subscription{Account: bob}) })
+	old = f.vault(notes)
+	f.update(func(tx vault.Tx) error { return tx.Delete(notes) })
+	check := func(made vault.Vault) {
+		f.Helper()
+		if made.Epoch == old.Epoch {
+			f.Error("the epoch is the old one")
+		}
+		key := f.store.CursorKey()
+		if key.Sign(made.Cursor()) == key.Sign(old.Cursor()) {
+			f.Error("the cursor is the old one")
+		}
+		f.equal(f.vault(notes), vault.Vault{
+			Key: notes, Epoch: made.Epoch, Revision: 1, Run: f.store.Run(), Created: made.Created,
+		})
+		f.equal(f.changes(notes, 0, unlimited), vault.Page{})
+		f.equal(look(f, func(v vault.View) ([]vault.Subscription, error) { return v.Subscriptions(notes) }),
+			[]vault.Subscription{})
+	}
+	check(f.create(notes))
+	// In one transaction, and after the numbers of rows could begin anew.
+	f.update(func(tx vault.Tx) error { return tx.Delete(notes) })
+	f.reopen()
+	f.create(notes)
+	f.put(notes, record("again", "old"))
+	old = f.vault(notes)
+	var made vault.Vault
+	f.update(func(tx vault.Tx) (err error) {
+		if err = tx.Delete(notes); err == nil {
+			made, err = tx.Create(notes, vault.Config{})
+		}
+		return err
+	})
+	check(made)
+}
+
+func testSubscriptions(f *fixture) {
+	f.create(notes)
+	subscribe := func(account vault.Account) {
+		f.update(func(tx vault.Tx) error { return tx.Subscribe(notes, vault.Subscription{Account: account}) })
+	}
+	subscribe(bob)
+	subscribe(alice)
+	subscribe(bob)
+	read := func() []vault.Subscription {
+		return look(f, func(v vault.View) ([]vault.Subscription, error) { return v.Subscriptions(notes) })
+	}
+	both := []vault.Subscription{{Account: alice}, {Account: bob}}
+	f.equal(read(), both)
+	if state := f.vault(notes); state.Revision != 1 {
+		f.Errorf("a subscription took revision %v", state.Revision)
+	}
+	f.reopen()
+	f.equal(read(), both)
+	for _, want := range []bool{true, false} {
+		var had bool
+		f.update(func(tx vault.Tx) (err error) {
+			had, err = tx.Unsubscribe(notes, vault.Subscription{Account: alice})
+			return err
+		})
+		f.equal(had, want)
+	}
+	f.equal(read(), both[1:])
+}
+
+// testAbsentVault calls every method on a vault that is not there.
+func testAbsentVault(f *fixture) {
+	f.create(tasks)
+	views := map[string]func(vault.View) error{
+		"Vault":         func(v vault.View) error { _, err := v.Vault(notes); return err },
+		"Records":       func(v vault.View) error { _, err := v.Records(notes, []string{"a"}); return err },
+		"no Records":    func(v vault.View) error { _, err := v.Records(notes, nil); return err },
+		"Heads":         func(v vault.View) error { _, err := v.Heads(notes, []string{"a"}); return err },
+		"Latest":        func(v vault.View) error { _, err := v.Latest(notes, unlimited); return err },
+		"Changes":       func(v vault.View) error { _, err := v.Changes(notes, 0, unlimited); return err },
+		"Subscriptions": func(v vault.View) error { _, err := v.Subscriptions(notes); return err },
+	}
+	writes := map[string]func(vault.Tx) error{
+		"Configure":   func(tx vault.Tx) error { _, err := tx.Configure(notes, vault.Config{}); return err },
+		"Delete":      func(tx vault.Tx) error { return tx.Delete(notes) },
+		"Put":         func(tx vault.Tx) error { _, err := tx.Put(notes, record("a", "1")); return err },
+		"Retract":     func(tx vault.Tx) error { _, err := tx.Retract(notes, "a"); return err },
+		"Prune":       func(tx vault.Tx) error { return tx.Prune(notes, 1) },
+		"Subscribe":   func(tx vault.Tx) error { return tx.Subscribe(notes, vault.Subscription{Account: bob}) },
+		"Unsubscribe": func(tx vault.Tx) error { _, err := tx.Unsubscribe(notes, vault.Subscription{Account: bob}); return err },
+	}
+	check := func(state string) {
+		for name, call := range views {
+			if err := lookErr(f, call); !errors.Is(err, vault.ErrNoVault) {
+				f.Errorf("%s: View.%s: %v", state, name, err)
+			}
+			err := f.store.Update(f.Context(), notes, func(tx vault.Tx) error { return call(tx) })
+			if !errors.Is(err, vault.ErrNoVault) {
+				f.Errorf("%s: Tx.%s: %v", state, name, err)
+			}
+		}
+		for name, call := range writes {
+			if err := f.store.Update(f.Context(), notes, call); !errors.Is(err, vault.ErrNoVault) {
+				f.Errorf("%s: %s: %v", state, name, err)
+			}
+		}
+		f.equal(look(f, func(v vault.View) (vault.Usage, error) { return v.Usage(bob) }), vault.Usage{})
+		f.equal(look(f, func(v vault.View) ([]vault.Vault, error) { return v.Vaults(bob) }), []vault.Vault{})
+	}
+	check("never made")
+	f.create(notes)
+	f.put(notes, record("a", "1"))
+	f.update(func(tx vault.Tx) error { return tx.Delete(notes) })
+	check("deleted")
+}
+
+func testRecords(f *fixture) {
+	f.create(notes)
+	for _, id := range []string{"a", "b", "c", "ä", "A"} {
+		f.put(notes, record(id, id))
+	}
+	f.retract(notes, "c")
+	ids := func(ids ...string) (got []string) {
+		f.view(func(v vault.View) error {
+			records, err := v.Records(notes, ids)
+			for _, r := range records {
+				got = append(got, r.ID)
+				if string(r.Payload.Data) != r.ID {
+					f.Errorf("record %q has %q", r.ID, r.Payload.Data)
+				}
+			}
+			return err
+		})
+		return got
+	}
+	check := func() {
+		f.equal(ids("b", "a"), []string{"b", "a"})
+		f.equal(ids("b", "x", "b", "a", "b"), []string{"b", "a"})
+		f.equal(ids("c"), []string{}) // a tombstone is no record
+		f.equal(ids("A", "a\u0308", "ä"), []string{"A", "ä"})
+		f.equal(ids(), []string{})
+	}
+	check()
+	f.reopen() // nothing is in memory now
+	check()
+}
+
+func testHeads(f *fixture) {
+	f.create(notes)
+	a := record("a", "12345")
+	f.put(notes, a)
+	f.put(notes, record("b", "1"))
+	f.retract(notes, "b")
+	want := []vault.Head{
+		{ID: "b", Revision: 4, Gone: true},
+		{ID: "x"},
+		{ID: "a", Revision: 2, KeyVersion: 3, Bytes: 5, Cost: a.Cost()},
+	}
+	check := func() {
+		got := look(f, func(v vault.View) ([]vault.Head, error) { return v.Heads(notes, []string{"b", "x", "a"}) })
+		f.equal(got, want)
+	}
+	check()
+	f.reopen()
+	check()
+	f.update(func(tx vault.Tx) error { return tx.Prune(notes, 0) })
+	want[0] = vault.Head{ID: "b"}
+	check()
+}
+
+func testLatest(f *fixture) {
+	f.create(notes)
+	for _, id := range []string{"a", "b", "c", "d"} {
+		f.put(notes, record(id, "x"))
+	}
+	f.put(notes, record("a", "xyz"))
+	f.retract(notes, "c")
+	b, d, a := numbered(3, record("b", "x")), numbered(5, record("d", "x")), numbered(6, record("a", "xyz"))
+	latest := func(records, cost int) vault.Page {
+		return look(f, func(v vault.View) (vault.Page, error) {
+			return v.Latest(notes, vault.PageLimit{Records: records, Cost: cost})
+		})
+	}
+	all := []vault.Change{live(b), live(d), live(a)}
+	f.equal(latest(9, 1<<20), vault.Page{Changes: all})
+	f.equal(latest(3, 1<<20), vault.Page{Changes: all})
+	f.equal(latest(2, 1<<20), vault.Page{Changes: all[1:], More: true})
+	f.equal(latest(9, a.Cost()+d.Cost()), vault.Page{Changes: all[1:], More: true})
+	f.equal(latest(9, a.Cost()+d.Cost()-1), vault.Page{Changes: all[2:], More: true})
+	f.equal(latest(9, 1), vault.Page{Changes: all[2:], More: true})
+	f.update(func(tx vault.Tx) error {
+		for _, id := range []string{"a", "b", "d"} {
+			if _, err := tx.Retract(notes, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	f.equal(latest(9, 1<<20), vault.Page{})
+}
+
+func testChanges(f *fixture) {
+	f.create(notes)
+	for _, id := range []string{"a", "b", "c"} {
+		f.put(notes, record(id, "x"))
+	}
+	f.retract(notes, "b")
+	a, c := live(numbered(2, record("a", "x"))), live(numbered(4, record("c", "x")))
+	b := gone(5, "b")
+	tombCost := vault.Record{ID: "b"}.Cost()
+	for _, test := range []struct {
+		name  string
+		after vault.Revision
+		limit vault.PageLimit
+		want  vault.Page
+	}{
+		{"all", 0, unlimited, vault.Page{Changes: []vault.Change{a, c, b}}},
+		{"after one", 2, unlimited, vault.Page{Changes: []vault.Change{c, b}}},
+		{"after a replaced one", 3, unlimited, vault.Page{Changes: []vault.Change{c, b}}},
+		{"after all", 5, unlimited, vault.Page{}},
+		{"ahead of all", 99, unlimited, vault.Page{}},
+		{"as many as there are", 0, vault.PageLimit{Records: 3, Cost: 1 << 20}, vault.Page{Changes: []vault.Change{a, c, b}}},
+		{"fewer", 0, vault.PageLimit{Records: 2, Cost: 1 << 20}, vault.Page{Changes: []vault.Change{a, c}, More: true}},
+		{"one, whatever its size", 0, vault.PageLimit{Records: 9, Cost: 1}, vault.Page{Changes: []vault.Change{a}, More: true}},
+		{"the last one, whatever its size", 4, vault.PageLimit{Records: 9, Cost: 1}, vault.Page{Changes: []vault.Change{b}}},
+		{"cost of all", 0, vault.PageLimit{Records: 9, Cost: a.Cost() + c.Cost() + tombCost},
+			vault.Page{Changes: []vault.Change{a, c, b}}},
+		{"one byte less", 0, vault.PageLimit{Records: 9, Cost: a.Cost() + c.Cost() + tombCost - 1},
+			vault.Page{Changes: []vault.Change{a, c}, More: true}},
+		{"live", 0, vault.PageLimit{Records: 2, Cost: 1 << 20, Live: true}, vault.Page{Changes: []vault.Change{a, c}}},
+		{"live, more", 0, vault.PageLimit{Records: 1, Cost: 1 << 20, Live: true}, vault.Page{Changes: []vault.Change{a}, More: true}},
+		{"live, only tombstones left", 4, vault.PageLimit{Records: 1, Cost: 1 << 20, Live: true}, vault.Page{}},
+	} {
+		if got := f.changes(notes, test.after, test.limit); true {
+			f.Log(test.name)
+			f.equal(got, test.want)
+		}
+	}
+}
+
+// testPaging reads a vault page by page, while it is changed in between.
+func testPaging(f *fixture) {
+	f.create(notes)
+	f.update(func(tx vault.Tx) error {
+		for i := range 300 {
+			if _, err := tx.Put(notes, record(fmt.Sprint("r", i), strings.Repeat("x", i))); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, live := range []bool{false, true} {
+		limit := vault.PageLimit{Records: 7, Cost: 3000, Live: live}
+		seen := map[string]bool{}
+		var after vault.Revision
+		for page := (vault.Page{More: true}); page.More; {
+			page = f.changes(notes, after, limit)
+			for _, c := range page.Changes {
+				if c.Revision <= after {
+					f.Fatalf("revision %v after %v", c.Revision, after)
+				}
+				after = c.Revision
+				seen[c.ID] = !c.Gone
+			}
+			if len(seen) < 100 { // an end comes in sight
+				f.put(notes, record(fmt.Sprint("r", len(seen)), "again"))
+				f.put(notes, record(fmt.Sprint("new", len(seen)), "new"))
+				f.retract(notes, fmt.Sprint("new", len(seen)))
+			}
+		}
+		for i := range 300 {
+			if id := fmt.Sprint("r", i); !seen[id] {
+				f.Errorf("live=%v: %s was not seen", live, id)
+			}
+		}
+	}
+}
+
+func testAccounts(f *fixture) {
+	var keys []vault.Key
+	for _, account := range []vault.Account{alice, bob, alice + "x", "a@b"} {
+		for _, node := range []string{"b", "a", "Z", "ä", "urn:example:notes"} {
+			key := vault.Key{Account: account, Node: node}
+			keys = append(keys, key)
+			f.create(key)
+			f.put(key, record("a", string(account)+node))
+		}
+	}
+	check := func() {
+		for _, key := range keys {
+			payload := string(key.Account) + key.Node
+			f.equal(f.changes(key, 0, unlimited).Changes, []vault.Change{live(numbered(2, record("a", payload)))})
+		}
+		vaults := look(f, func(v vault.View) ([]vault.Vault, error) { return v.Vaults(alice) })
+		var nodes []string
+		for _, v := range vaults {
+			nodes = append(nodes, v.Key.Node)
+			f.equal(v, f.vault(v.Key))
+		}
+		f.equal(nodes, []string{"Z", "a", "b", "urn:example:notes", "ä"})
+		want := vault.Usage{Vaults: 5}
+		for _, node := range nodes {
+			want.Bytes += int64(len(alice) + len(node))
+		}
+		f.equal(look(f, func(v vault.View) (vault.Usage, error) { return v.Usage(alice) }), want)
+	}
+	check()
+	f.reopen()
+	check()
+}
+
+func testLargePayload(f *fixture) {
+	f.create(notes)
+	want := map[string][]byte{}
+	for _, size := range []int{0, 1, 1000, 4095, 4096, 4097, 65536, 1 << 20} {
+		data := make([]byte, size)
+		for i := range data {
+			data[i] = byte(i * i >> 3)
+		}
+		id := fmt.Sprint(size)
+		want[id] = data
+		f.put(notes, record(id, string(data)))
+	}
+	f.reopen()
+	for _, c := range f.changes(notes, 0, unlimited).Changes {
+		if !bytes.Equal(c.Payload.Data, want[c.ID]) {
+			f.Errorf("payload of %s bytes came back otherwise", c.ID)
+		}
+		delete(want, c.ID)
+	}
+	f.equal(len(want), 0)
+	if long := strings.Repeat("é", vault.MaxNameBytes/2); f.put(notes, record(long, "x")) == 0 {
+		f.Error("no revision")
+	}
+}
+
+// testFreedPlaces fills places that retracts have freed, in many shapes.
+func testFreedPlaces(f *fixture) {
+	f.create(notes)
+	want := map[string]vault.Record{}
+	var latest []vault.Change
+	for round := range 12 {
+		f.update(func(tx vault.Tx) error {
+			for i := range 40 {
+				r := record(fmt.Sprint(round, "-", i), fmt.Sprint("payload ", round, i))
+				revision, err := tx.Put(notes, r)
+				if err != nil {
+					return err
+				}
+				want[r.ID] = numbered(revision, r)
+			}
+			return nil
+		})
+		f.update(func(tx vault.Tx) error {
+			for i := round % 3; i < 40; i += 1 + round%4 {
+				for _, back := range []int{round, round - 2} {
+					id := fmt.Sprint(back, "-", i)
+					if _, there := want[id]; !there {
+						continue
+					}
+					if _, err := tx.Retract(notes, id); err != nil {
+						return err
+					}
+					delete(want, id)
+				}
+			}
+			return nil
+		})
+		if round%4 == 3 {
+			f.reopen()
+		}
+	}
+	for _, r := range want {
+		latest = append(latest, live(r))
+	}
+	slices.SortFunc(latest, func(a, b vault.Change) int { return int(a.Revision) - int(b.Revision) })
+	limit := unlimited
+	limit.Live = true
+	f.equal(f.changes(notes, 0, limit).Changes, latest)
+	f.equal(f.changes(notes, latest[9].Revision, vault.PageLimit{Records: 5, Cost: 1 << 20, Live: true}).Changes, latest[10:15])
+}

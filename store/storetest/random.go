@@ -1,0 +1,235 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"pepvault/vault"
+)
+
+// testRandom compares the store with a Model under random transactions,
+// opening it anew now and then.
+func testRandom(f *fixture) {
+	n := 0
+	rapid.Check(f.T, func(t *rapid.T) {
+		n++
+		dir := filepath.Join(f.dir, fmt.Sprint("random", n))
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		m := &machine{f: f, dir: dir, store: f.opener(f.T, dir)}
+		m.model = NewModel(m.store.Run())
+		defer func() { m.store.Close() }()
+		t.Repeat(map[string]func(*rapid.T){
+			"update": m.update,
+			"again":  m.update, // reopening is dear, so it comes more seldom
+			"refuse": m.refuse,
+			"reopen": m.reopen,
+			"":       m.check,
+		})
+	})
+}
+
+// machine has a store and its model go through the same.
+type machine struct {
+	f     *fixture
+	dir   string
+	store vault.Store
+	model *Model
+}
+
+// step is one call of a transaction. What it returns is compared.
+type step struct {
+	name string
+	call func(vault.Tx) (any, error)
+}
+
+var (
+	someAccounts = []vault.Account{alice, bob}
+	someNodes    = []string{"a", "b"}
+	someIDs      = []string{"1", "2", "3", "4", "5", "six"}
+
+	keys    = rapid.Custom(drawKey)
+	records = rapid.Custom(drawRecord)
+	ids     = rapid.SampledFrom(someIDs)
+	limits  = rapid.Custom(drawLimit)
+	steps   = rapid.Custom(drawStep)
+)
+
+func drawKey(t *rapid.T) vault.Key {
+	return vault.Key{
+		Account: rapid.SampledFrom(someAccounts).Draw(t, "account"),
+		Node:    rapid.SampledFrom(someNodes).Draw(t, "node"),
+	}
+}
+
+func drawRecord(t *rapid.T) vault.Record {
+	return vault.Record{
+		ID:         ids.Draw(t, "id"),
+		KeyVersion: uint32(rapid.IntRange(0, vault.MaxKeyVersion).Draw(t, "key version")),
+		Payload: vault.Payload{
+			Form: rapid.SampledFrom([]vault.Form{vault.Native, vault.Foreign}).Draw(t, "form"),
+			Data: []byte(strings.Repeat("x", rapid.IntRange(0, 3000).Draw(t, "size"))),
+		},
+		Publisher: rapid.SampledFrom(someAccounts).Draw(t, "publisher"),
+		Published: time.UnixMilli(rapid.Int64Range(0, 1<<42).Draw(t, "published")).UTC(),
+	}
+}
+
+func drawLimit(t *rapid.T) vault.PageLimit {
+	return vault.PageLimit{
+		Records: rapid.IntRange(1, 8).Draw(t, "records"),
+		Cost:    rapid.IntRange(1, 12000).Draw(t, "cost"),
+		Live:    rapid.Bool().Draw(t, "live"),
+	}
+}
+
+// drawStep draws any call of a Tx, those that are refused as well.
+func drawStep(t *rapid.T) step {
+	key, record, id := keys.Draw(t, "key"), records.Draw(t, "record"), ids.Draw(t, "other id")
+	subscription := vault.Subscription{Account: rapid.SampledFrom(someAccounts).Draw(t, "subscriber")}
+	keep := rapid.IntRange(0, 3).Draw(t, "keep")
+	config := vault.Config{Title: rapid.StringN(0, 5, 20).Draw(t, "title")}
+	put := step{"put", func(tx vault.Tx) (any, error) { return tx.Put(key, record) }}
+	return rapid.SampledFrom([]step{
+		put, put, put,
+		{"create", func(tx vault.Tx) (any, error) {
+			v, err := tx.Create(key, config)
+			v.Epoch, v.Created = vault.Epoch{}, time.Time{} // see adopt
+			return v, err
+		}},
+		{"configure", func(tx vault.Tx) (any, error) { return tx.Configure(key, config) }},
+		{"delete", func(tx vault.Tx) (any, error) { return nil, tx.Delete(key) }},
+		{"retract", func(tx vault.Tx) (any, error) { return tx.Retract(key, id) }},
+		{"prune", func(tx vault.Tx) (any, error) { return nil, tx.Prune(key, keep) }},
+		{"subscribe", func(tx vault.Tx) (any, error) { return nil, tx.Subscribe(key, subscription) }},
+		{"unsubscribe", func(tx vault.Tx) (any, error) { return tx.Unsubscribe(key, subscription) }},
+		{"read", func(tx vault.Tx) (any, error) { return tx.Records(key, []string{id, record.ID}) }},
+	}).Draw(t, "step")
+}
+
+// run carries out the steps and notes what each returned.
+func run(tx vault.Tx, steps []step) (results []any) {
+	for _, s := range steps {
+		result, err := s.call(tx)
+		results = append(results, s.name, result, sentinel(err))
+	}
+	return results
+}
+
+func sentinel(err error) error {
+	for _, known := range []error{vault.ErrNoVault, vault.ErrNoRecord, vault.ErrVaultExists} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	return err
+}
+
+func (m *machine) update(t *rapid.T) { m.transact(t, nil) }
+
+func (m *machine) refuse(t *rapid.T) { m.transact(t, errors.New("refused")) }
+
+// transact runs a transaction that ends with an error in the store and in the
+// model.
+func (m *machine) transact(t *rapid.T, end error) {
+	chosen := rapid.SliceOfN(steps, 1, 6).Draw(t, "steps")
+	var got, want []any
+	var made []vault.Vault
+	err := m.store.Update(m.f.Context(), keys.Draw(t, "key"), func(tx vault.Tx) error {
+		got = run(tx, chosen)
+		made = nil
+		for _, account := range someAccounts {
+			vaults, err := tx.Vaults(account)
+			if err != nil {
+				return err
+			}
+			made = append(made, vaults...)
+		}
+		return end
+	})
+	if err != end {
+		t.Fatalf("update: %v, want %v", err, end)
+	}
+	m.model.Update(func(tx vault.Tx) error {
+		want = run(tx, chosen)
+		return end
+	})
+	compare(t, "results", got, want)
+	if end == nil {
+		m.adopt(made)
+	}
+}
+
+// adopt tells the model of new vaults' epochs. Those of the others it knows,
+// and check compares them.
+func (m *machine) adopt(vaults []vault.Vault) {
+	for _, v := range vaults {
+		if known, err := m.model.Vault(v.Key); err == nil && known.Epoch == (vault.Epoch{}) {
+			m.model.Adopt(v)
+		}
+	}
+}
+
+func (m *machine) reopen(t *rapid.T) {
+	if err := m.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m.store = m.f.opener(m.f.T, m.dir)
+	m.model.Run = m.store.Run()
+}
+
+// check compares all that can be read.
+func (m *machine) check(t *rapid.T) {
+	err := m.store.View(m.f.Context(), func(v vault.View) error {
+		for _, account := range someAccounts {
+			compareCalls(t, v, m.model, "usage", func(v vault.View) (any, error) { return v.Usage(account) })
+			compareCalls(t, v, m.model, "vaults", func(v vault.View) (any, error) { return v.Vaults(account) })
+			for _, node := range someNodes {
+				m.checkVault(t, v, vault.Key{Account: account, Node: node})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *machine) checkVault(t *rapid.T, v vault.View, key vault.Key) {
+	limit := limits.Draw(t, "limit")
+	after := vault.Revision(rapid.IntRange(0, 20).Draw(t, "after"))
+	for name, call := range map[string]func(v vault.View) (any, error){
+		"vault":         func(v vault.View) (any, error) { return v.Vault(key) },
+		"records":       func(v vault.View) (any, error) { return v.Records(key, someIDs) },
+		"heads":         func(v vault.View) (any, error) { return v.Heads(key, someIDs) },
+		"latest":        func(v vault.View) (any, error) { return v.Latest(key, limit) },
+		"changes":       func(v vault.View) (any, error) { return v.Changes(key, after, limit) },
+		"all":           func(v vault.View) (any, error) { return v.Changes(key, 0, unlimited) },
+		"subscriptions": func(v vault.View) (any, error) { return v.Subscriptions(key) },
+	} {
+		compareCalls(t, v, m.model, name, call)
+	}
+}
+
+func compareCalls(t *rapid.T, real vault.View, model *Model, what string, call func(vault.View) (any, error)) {
+	got, err := call(real)
+	want, wantErr := call(model)
+	if sentinel(err) != sentinel(wantErr) {
+		t.Fatalf("%s: error %v, want %v", what, err, wantErr)
+	}
+	compare(t, what, got, want)
+}
+
+func compare(t *rapid.T, what string, got, want any) {
+	if diff := cmp.Diff(want, got, same); diff != "" {
+		t.Fatalf("%s differ (-model +store):\n%s", what, diff)
+	}
+}
