@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"pepvault/component/link"
 	"pepvault/pep"
 	"pepvault/vault"
 )
@@ -17,8 +18,38 @@ type party struct {
 
 // addresses knows whom the service serves, and by which names.
 type addresses struct {
-	service string   // our JID: a domain
-	served  []string // prepared domains
+	service  string   // our JID: a domain
+	prepared string   // the same, to be compared
+	served   []string // prepared domains
+}
+
+func newAddresses(service string, served []string) addresses {
+	prepared, err := vault.PrepareDomain(service)
+	if err != nil {
+		prepared = service // then no other spelling of it is known
+	}
+	return addresses{service: service, prepared: prepared, served: served}
+}
+
+// bare tells whether a stanza is for the service itself; ejabberd leaves the
+// address as the device spelled it.
+func (a addresses) bare(to string) bool {
+	domain, err := vault.PrepareDomain(to)
+	return err == nil && domain == a.prepared
+}
+
+// complete tells whether a stanza says enough to be dealt with. The start tag
+// of one may be longer than what is read of it, in any order of attributes:
+// what lacks its type could be a result, which is never answered. An answer
+// needs our address, else the host ends the stream (XEP-0114, invalid-from).
+func (a addresses) complete(st *link.Stanza) bool {
+	if st.Skipped == link.HugeStart && (st.ID == "" || st.Type == "") {
+		return false
+	}
+	if st.To == "" {
+		st.To = a.service
+	}
+	return st.From != ""
 }
 
 // from reads the JID that the host stamped on a stanza. Who is not served

@@ -17,7 +17,7 @@ func (s *Service) presence(ctx context.Context, st link.Stanza) {
 	sender := from.sender
 	switch st.Type {
 	case "":
-		if sender.Resource == "" || st.To != s.addresses.service {
+		if sender.Resource == "" || !s.addresses.bare(st.To) {
 			return
 		}
 		s.arrived(ctx, sender, s.engine.Arrive(sender))

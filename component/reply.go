@@ -90,6 +90,14 @@ func (r *reply) guard() {
 	}
 }
 
+// guard, deferred, has the service go on after a panic where nobody waits for
+// an answer.
+func (s *Service) guard() {
+	if fault := recover(); fault != nil {
+		_ = s.panicked(fault) // it is logged
+	}
+}
+
 // errPanic stands for a fault in our own code; it is answered as a failure of
 // the service.
 var errPanic = errors.New("internal fault")

@@ -62,7 +62,7 @@ func New(o Options) *Service {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Service{
-		addresses: addresses{service: o.JID, served: o.Domains},
+		addresses: newAddresses(o.JID, o.Domains),
 		name:      o.Name,
 		version:   o.Version,
 		engine:    o.Engine,
@@ -86,7 +86,7 @@ func New(o Options) *Service {
 func (s *Service) Attached(ctx context.Context, _ link.Stream) {
 	known := s.engine.Known() // before anybody arrives on this stream
 	s.verifier.begin(ctx)
-	s.verifier.run(func(ctx context.Context) { s.verifyAll(ctx, known) })
+	s.beside(func(ctx context.Context) { s.verifyAll(ctx, known) })
 }
 
 // Detached gives up what waits for a device. Requests that were taken are
@@ -98,6 +98,10 @@ func (s *Service) Detached(error) { s.verifier.end() }
 func (s *Service) Stanza(ctx context.Context, st link.Stanza) {
 	if s.writer.Full() && s.writer.Room(ctx) != nil {
 		return // the connection ended, and with it whoever could be answered
+	}
+	defer s.guard() // of the reader: what one stanza does must not end it
+	if !s.addresses.complete(&st) {
+		return
 	}
 	switch st.Name.Local {
 	case "iq":
@@ -125,6 +129,7 @@ func (s *Service) request(ctx context.Context, st link.Stanza) {
 		return
 	}
 	r := &reply{service: s, stanza: st, place: place}
+	defer r.guard()
 	if s.stopping.Load() {
 		r.fail(overloaded("the service is stopping"))
 		return

@@ -3,6 +3,7 @@ package component_test
 import (
 	"context"
 	"log/slog"
+	"net"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"pepvault/component/hosttest"
 	"pepvault/component/lane"
 	"pepvault/component/link"
+	"pepvault/component/loopback"
 	"pepvault/pep"
 	"pepvault/pep/wire"
 	"pepvault/store"
@@ -29,29 +31,39 @@ type setup struct {
 	answer  int // bytes
 	queue   int // bytes
 	pending int
+	inline  int // bytes
 	verify  time.Duration
 	log     *slog.Logger
+	secret  string // "": the host's
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // running is a service on a host.
 type running struct {
-	t      *testing.T
-	host   *hosttest.Host
 	front  *component.Service
 	writer *lane.Writer
 	link   *link.Link
+	engine *pep.Engine
 	stop   func()
 }
 
 // serve attaches a service to the host.
-func serve(t *testing.T, host *hosttest.Host, change func(*setup)) *running {
+func serve(t testing.TB, host *hosttest.Host, change func(*setup)) *running {
+	t.Helper()
+	r := start(t, host.Host, change)
+	host.AwaitAttached()
+	return r
+}
+
+// start runs a service that will attach to the host.
+func start(t testing.TB, host *loopback.Host, change func(*setup)) *running {
 	t.Helper()
 	s := setup{
 		limits: vault.Limits{
 			Records: 4, RecordBytes: 2000, Vaults: 4, AccountBytes: 1 << 20, TombstonesFactor: 4,
 			Subscriptions: 4, Resources: 3, ForeignPayloads: true,
 		},
-		answer: 400_000, queue: 1 << 20, pending: 64, verify: 30 * time.Second,
+		answer: 400_000, queue: 1 << 20, pending: 64, inline: 8000, verify: 30 * time.Second,
 		log: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
@@ -60,10 +72,14 @@ func serve(t *testing.T, host *hosttest.Host, change func(*setup)) *running {
 	if s.store == nil {
 		s.store = openStore(t, filepath.Join(t.TempDir(), "vault.db"))
 	}
-	r := &running{t: t, host: host, writer: lane.New(lane.Options{QueueBytes: s.queue})}
+	if s.secret == "" {
+		s.secret = host.Secret()
+	}
+	r := &running{writer: lane.New(lane.Options{QueueBytes: s.queue, Logger: s.log})}
+	r.engine = pep.New(pep.Options{Store: s.store, Limits: s.limits, AnswerBytes: s.answer, InlineBytes: s.inline})
 	r.front = component.New(component.Options{
 		JID: host.Component(), Domains: []string{host.Domain()}, Name: "Vaults", Version: "1.2.3",
-		Engine: pep.New(pep.Options{Store: s.store, Limits: s.limits, AnswerBytes: s.answer, InlineBytes: 8000}),
+		Engine: r.engine,
 		Writer: r.writer, Wire: wire.Limits{RecordBytes: s.limits.RecordBytes, Foreign: s.limits.ForeignPayloads},
 		MaxStanza: s.answer + 50_000, MaxPending: s.pending,
 		Request: func(ctx context.Context, kind, to string, payload []byte) (link.Stanza, error) {
@@ -73,8 +89,8 @@ func serve(t *testing.T, host *hosttest.Host, change func(*setup)) *running {
 	})
 	var err error
 	r.link, err = link.New(link.Options{
-		Server: host.Addr(), JID: host.Component(), Secret: link.Secret(host.Secret()),
-		Serve: r.writer.Serve, Send: r.writer.Small, Logger: s.log,
+		Server: host.Addr(), JID: host.Component(), Secret: link.Secret(s.secret),
+		Serve: r.writer.Serve, Send: r.writer.Small, Logger: s.log, Dial: s.dial,
 		Backoff: link.Backoff{First: 10 * time.Millisecond, Max: 50 * time.Millisecond},
 	}, r.front)
 	if err != nil {
@@ -93,11 +109,10 @@ func serve(t *testing.T, host *hosttest.Host, change func(*setup)) *running {
 			t.Error(err)
 		}
 	})
-	host.AwaitAttached()
 	return r
 }
 
-func openStore(t *testing.T, path string) vault.Store {
+func openStore(t testing.TB, path string) vault.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{Driver: "sqlite", Path: path})
 	if err != nil {

@@ -93,7 +93,7 @@ func (s *Service) verifyAll(ctx context.Context, resources []pep.Sender) {
 			return
 		}
 		s.sendPresence("", s.addresses.service, known.Address)
-		s.verifier.run(func(ctx context.Context) {
+		s.beside(func(ctx context.Context) {
 			alive, certain := s.verifier.there(ctx, known)
 			switch {
 			case alive:
@@ -106,9 +106,22 @@ func (s *Service) verifyAll(ctx context.Context, resources []pep.Sender) {
 }
 
 func (s *Service) tellStates(ctx context.Context, to pep.Sender) {
-	if err := s.engine.States(ctx, to, s.notify); err != nil {
+	defer s.guard()
+	err := s.engine.States(ctx, to, func(notices []pep.Notice) {
+		defer s.guard() // this may be the store's commit loop
+		s.notify(notices)
+	})
+	if err != nil {
 		s.note(err)
 	}
+}
+
+// beside is verifier.run with a guard.
+func (s *Service) beside(f func(ctx context.Context)) {
+	s.verifier.run(func(ctx context.Context) {
+		defer s.guard()
+		f(ctx)
+	})
 }
 
 // arrived follows a directed presence up.
@@ -117,7 +130,7 @@ func (s *Service) arrived(ctx context.Context, sender pep.Sender, a pep.Arrival)
 		s.sendPresence("unavailable", s.addresses.service, a.Forgotten)
 	}
 	if a.Crowded {
-		s.verifier.run(func(ctx context.Context) { s.thin(ctx, sender.Account) })
+		s.beside(func(ctx context.Context) { s.thin(ctx, sender.Account) })
 	}
 	if a.New {
 		// In the turn of the account's requests: what it asks for next is

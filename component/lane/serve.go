@@ -222,7 +222,7 @@ func (w *Writer) send(ctx context.Context, conn net.Conn, p []byte) error {
 func (w *Writer) produce(c Chunk) (stanza []byte) {
 	defer func() {
 		if p := recover(); p != nil {
-			w.opts.Logger.Error("chunk lost", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			w.opts.Logger.Error("chunk lost", "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 			stanza = nil
 		}
 	}()

@@ -28,7 +28,8 @@ func DecodeRequest(raw []byte, limits Limits) (Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	if iq.name != (name{nsClient, "iq"}) {
+	// A host may give the stream's namespace a prefix on the stanza itself.
+	if iq.name != (name{nsClient, "iq"}) && iq.name != (name{nsComponent, "iq"}) {
 		return nil, pep.Refuse(pep.ErrBadRequest, "only an iq asks for something")
 	}
 	var kind kinds
