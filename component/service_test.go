@@ -35,6 +35,7 @@ type setup struct {
 	verify  time.Duration
 	log     *slog.Logger
 	secret  string // "": the host's
+	backoff link.Backoff
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -64,7 +65,8 @@ func start(t testing.TB, host *loopback.Host, change func(*setup)) *running {
 			Subscriptions: 4, Resources: 3, ForeignPayloads: true,
 		},
 		answer: 400_000, queue: 1 << 20, pending: 64, inline: 8000, verify: 30 * time.Second,
-		log: slog.New(slog.DiscardHandler),
+		backoff: link.Backoff{First: 10 * time.Millisecond, Max: 50 * time.Millisecond},
+		log:     slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
 		change(&s)
@@ -91,7 +93,7 @@ func start(t testing.TB, host *loopback.Host, change func(*setup)) *running {
 	r.link, err = link.New(link.Options{
 		Server: host.Addr(), JID: host.Component(), Secret: link.Secret(s.secret),
 		Serve: r.writer.Serve, Send: r.writer.Small, Logger: s.log, Dial: s.dial,
-		Backoff: link.Backoff{First: 10 * time.Millisecond, Max: 50 * time.Millisecond},
+		Backoff: s.backoff,
 	}, r.front)
 	if err != nil {
 		t.Fatal(err)

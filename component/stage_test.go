@@ -2,6 +2,7 @@ package component_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"strings"
 	"testing"
 
@@ -129,4 +130,14 @@ func reading(node string) string {
 
 func escape(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&apos;", `"`, "&quot;").Replace(s)
+}
+
+// native is our own record around a ciphertext.
+func native(ciphertext string) string {
+	return `<record xmlns='urn:pepvault:record:0' key-version='1'>` + base64.StdEncoding.EncodeToString([]byte(ciphertext)) + `</record>`
+}
+
+// foreign is a payload in its stored form.
+func foreign(text string) string {
+	return `<n xmlns='urn:example'>` + text + `</n>`
 }

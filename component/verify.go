@@ -94,15 +94,31 @@ func (s *Service) verifyAll(ctx context.Context, resources []pep.Sender) {
 		}
 		s.sendPresence("", s.addresses.service, known.Address)
 		s.beside(func(ctx context.Context) {
-			alive, certain := s.verifier.there(ctx, known)
-			switch {
-			case alive:
+			if s.verify(ctx, known) {
 				s.tellStates(ctx, known)
-			case certain:
-				s.engine.Leave(known.Account, known.Resource)
 			}
 		})
 	}
+}
+
+// VerifyUnseen asks the resources that were not heard of since a time, and
+// forgets those that are gone. It does not wait for their answers.
+func (s *Service) VerifyUnseen(since time.Time) {
+	for _, unseen := range s.engine.Unseen(since) {
+		s.beside(func(ctx context.Context) { s.verify(ctx, unseen) })
+	}
+}
+
+// verify asks a resource whether it is there, and forgets it if it is not.
+func (s *Service) verify(ctx context.Context, r pep.Sender) (alive bool) {
+	alive, certain := s.verifier.there(ctx, r)
+	switch {
+	case alive:
+		s.engine.Heard(r)
+	case certain:
+		s.engine.Leave(r.Account, r.Resource)
+	}
+	return alive
 }
 
 func (s *Service) tellStates(ctx context.Context, to pep.Sender) {
