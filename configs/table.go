@@ -112,7 +112,7 @@ func limitKeys() []key {
 		integer("limits.tombstones_factor", "times max_records", 4, 1, 64, func(c *Config) *int { return &c.Limits.TombstonesFactor },
 			"Traces of deleted records that one vault keeps. A device that missed one which is forgotten has to load the vault anew."),
 		integer("limits.resource_days", "days", 30, 1, 3650, func(c *Config) *int { return &c.Limits.ResourceDays },
-			"A device that has not been seen for this long is verified, and forgotten if it is gone.").later(),
+			"A device that has not been seen for this long is verified, and forgotten if it is gone."),
 		integer("limits.max_inbound_bytes", "bytes", 2097152, 65536, 16777216, func(c *Config) *int { return &c.Limits.MaxInboundBytes },
 			"A larger stanza is skipped as it streams in, and answered with an error. What a client sends can arrive six times as large, by escaping."),
 		integer("limits.max_inbound_depth", "levels", 128, 16, 1024, func(c *Config) *int { return &c.Limits.MaxInboundDepth },

@@ -20,7 +20,7 @@ type Options struct {
 	// InlineBytes is the cost up to which an answer is read at once; a larger
 	// one becomes Later.
 	InlineBytes int
-	// Now is the clock for the records' times; nil = time.Now.
+	// Now is the clock for the times of records and resources; nil = time.Now.
 	Now func() time.Time
 }
 
@@ -47,7 +47,7 @@ func New(o Options) *Engine {
 		answer:   o.AnswerBytes,
 		inline:   o.InlineBytes,
 		now:      o.Now,
-		interest: newInterest(o.Limits.Resources),
+		interest: newInterest(o.Limits.Resources, o.Now),
 	}
 }
 

@@ -4,29 +4,48 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"time"
 
 	"pepvault/vault"
 )
 
 // interest knows the resources that have sent directed presence, and which
-// vaults each of them subscribed with its full JID. It is in memory only: a
-// full JID's subscription ends with its presence (XEP-0060 §12.5).
+// vaults each of them subscribed with its full JID: such a subscription ends
+// with the presence (XEP-0060 §12.5). Nothing is decided by what is stored of
+// it: that is read once, at the start.
 type interest struct {
 	perAccount int // bound of the resources known of one account
+	now        func() time.Time
 
 	mu       sync.Mutex
 	accounts map[vault.Account]map[string]*resource // by resource part
 	arrivals uint64
+	unsaved  map[name]struct{}
+}
+
+// name is that of a resource, known or not.
+type name struct {
+	account  vault.Account
+	resource string
 }
 
 type resource struct {
 	sender  Sender
 	arrived uint64 // in the order of arrivals
+	seen    time.Time
 	vaults  map[vault.Key]struct{}
 }
 
-func newInterest(perAccount int) *interest {
-	return &interest{perAccount: perAccount, accounts: map[vault.Account]map[string]*resource{}}
+func newInterest(perAccount int, now func() time.Time) *interest {
+	return &interest{
+		perAccount: perAccount, now: now,
+		accounts: map[vault.Account]map[string]*resource{}, unsaved: map[name]struct{}{},
+	}
+}
+
+// changed notes that what is stored of a resource is not true any more.
+func (i *interest) changed(account vault.Account, resource string) {
+	i.unsaved[name{account, resource}] = struct{}{}
 }
 
 // Arrival is what a directed presence leads to.
@@ -50,7 +69,13 @@ func (e *Engine) Leave(account vault.Account, resource string) {
 }
 
 // Known returns all resources that are known, in no order.
-func (e *Engine) Known() []Sender { return e.interest.known() }
+func (e *Engine) Known() []Sender { return e.interest.known(time.Time{}) }
+
+// Unseen returns the resources that were not heard of since a time.
+func (e *Engine) Unseen(since time.Time) []Sender { return e.interest.known(since) }
+
+// Heard notes a sign of life of a resource, if it is known.
+func (e *Engine) Heard(s Sender) { e.interest.heard(s) }
 
 // Stalest returns the resource of a crowded account that was heard of longest
 // ago; false if the account is not crowded.
@@ -65,8 +90,9 @@ func (i *interest) arrive(s Sender) Arrival {
 		known = map[string]*resource{}
 		i.accounts[s.Account] = known
 	}
+	i.changed(s.Account, s.Resource)
 	if r, ok := known[s.Resource]; ok {
-		r.sender, r.arrived = s, i.arrivals
+		r.sender, r.arrived, r.seen = s, i.arrivals, i.now()
 		return Arrival{}
 	}
 	arrival := Arrival{New: true}
@@ -74,8 +100,9 @@ func (i *interest) arrive(s Sender) Arrival {
 		r := oldest(known)
 		arrival.Forgotten = r.sender.Address
 		delete(known, r.sender.Resource)
+		i.changed(s.Account, r.sender.Resource)
 	}
-	known[s.Resource] = &resource{sender: s, arrived: i.arrivals, vaults: map[vault.Key]struct{}{}}
+	known[s.Resource] = &resource{sender: s, arrived: i.arrivals, seen: i.now(), vaults: map[vault.Key]struct{}{}}
 	arrival.Crowded = len(known) > i.perAccount
 	return arrival
 }
@@ -99,22 +126,39 @@ func (i *interest) stalest(account vault.Account) (Sender, bool) {
 	return oldest(known).sender, true
 }
 
-func (i *interest) known() []Sender {
+// known returns the resources that were not heard of since a time; all for
+// the zero time.
+func (i *interest) known(unseen time.Time) []Sender {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	var all []Sender
+	var found []Sender
 	for _, known := range i.accounts {
 		for _, r := range known {
-			all = append(all, r.sender)
+			if unseen.IsZero() || r.seen.Before(unseen) {
+				found = append(found, r.sender)
+			}
 		}
 	}
-	return all
+	return found
+}
+
+func (i *interest) heard(s Sender) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if r, ok := i.accounts[s.Account][s.Resource]; ok {
+		r.seen = i.now()
+		i.changed(s.Account, s.Resource)
+	}
 }
 
 func (i *interest) leave(account vault.Account, resource string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	known := i.accounts[account]
+	if _, ok := known[resource]; !ok {
+		return
+	}
+	i.changed(account, resource)
 	delete(known, resource)
 	if len(known) == 0 {
 		delete(i.accounts, account)
@@ -128,6 +172,7 @@ func (i *interest) add(s Sender, key vault.Key) bool {
 	r, ok := i.accounts[s.Account][s.Resource]
 	if ok {
 		r.vaults[key] = struct{}{}
+		i.changed(s.Account, s.Resource)
 	}
 	return ok
 }
@@ -142,6 +187,7 @@ func (i *interest) drop(s Sender, key vault.Key) bool {
 	}
 	_, had := r.vaults[key]
 	delete(r.vaults, key)
+	i.changed(s.Account, s.Resource)
 	return had
 }
 
@@ -174,7 +220,10 @@ func (i *interest) forget(key vault.Key) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, r := range i.accounts[key.Account] {
-		delete(r.vaults, key)
+		if _, ok := r.vaults[key]; ok {
+			delete(r.vaults, key)
+			i.changed(key.Account, r.sender.Resource)
+		}
 	}
 }
 

@@ -85,6 +85,8 @@ type View interface {
 	// ErrNoVault. Every write asks for them, so an adapter keeps them in
 	// memory beside the order of the records.
 	Subscriptions(key Key) ([]Subscription, error)
+	// Resources returns all stored resources, sorted by account and name.
+	Resources() ([]Resource, error)
 }
 
 // PageLimit bounds a page. A page holds at least one change, whatever its
@@ -128,6 +130,12 @@ type Tx interface {
 	// Unsubscribe removes a subscription and reports whether there was one.
 	// ErrNoVault.
 	Unsubscribe(key Key, s Subscription) (bool, error)
+
+	// KeepResource stores a resource in the place of one of that account and
+	// name.
+	KeepResource(r Resource) error
+	// DropResource removes a resource if it is there.
+	DropResource(account Account, name string) error
 
 	// AfterCommit has f called once the transaction is on disk and visible
 	// to every View, before the Update that it belongs to returns; never if

@@ -41,6 +41,16 @@ type Subscription struct {
 	Account Account
 }
 
+// Resource is a resource of an account that the service knows of: it has sent
+// directed presence, and no word came that it is gone.
+type Resource struct {
+	Account Account
+	Name    string    // the part behind the "/", verbatim
+	Address string    // the full JID, verbatim
+	Seen    time.Time // when it was last heard of; UTC, whole milliseconds
+	Nodes   []string  // the account's vaults that it subscribed by full JID, sorted; nil = none
+}
+
 // Usage is what an account has stored.
 type Usage struct {
 	Vaults int

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"pepvault/component"
@@ -35,6 +36,7 @@ type service struct {
 	config configs.Config
 	log    *slog.Logger
 	store  vault.Store
+	engine *pep.Engine
 	writer *lane.Writer
 	front  *component.Service
 	link   *link.Link
@@ -49,28 +51,32 @@ func newService(ctx context.Context, config configs.Config, log *slog.Logger, to
 	if err != nil {
 		return nil, err
 	}
-	s.writer = lane.New(lane.Options{QueueBytes: config.Stream.QueueBytes, Logger: log})
 	limits := config.Limits
+	s.engine = pep.New(pep.Options{
+		Store: s.store,
+		Limits: vault.Limits{
+			Records:          limits.MaxRecords,
+			RecordBytes:      limits.MaxRecordBytes,
+			Vaults:           limits.MaxVaults,
+			AccountBytes:     limits.MaxAccountBytes,
+			TombstonesFactor: limits.TombstonesFactor,
+			Subscriptions:    limits.MaxSubscriptions,
+			Resources:        limits.MaxResources,
+			ForeignPayloads:  limits.ForeignPayloads,
+		},
+		AnswerBytes: config.Stream.MaxStanzaBytes - stanzaFrame,
+		InlineBytes: inlineBytes,
+	})
+	if err := s.engine.Remember(ctx); err != nil {
+		return nil, errors.Join(err, s.store.Close())
+	}
+	s.writer = lane.New(lane.Options{QueueBytes: config.Stream.QueueBytes, Logger: log})
 	s.front = component.New(component.Options{
-		JID:     config.Component.JID,
-		Domains: config.Access.Domains,
-		Name:    config.Component.Name,
-		Version: version(),
-		Engine: pep.New(pep.Options{
-			Store: s.store,
-			Limits: vault.Limits{
-				Records:          limits.MaxRecords,
-				RecordBytes:      limits.MaxRecordBytes,
-				Vaults:           limits.MaxVaults,
-				AccountBytes:     limits.MaxAccountBytes,
-				TombstonesFactor: limits.TombstonesFactor,
-				Subscriptions:    limits.MaxSubscriptions,
-				Resources:        limits.MaxResources,
-				ForeignPayloads:  limits.ForeignPayloads,
-			},
-			AnswerBytes: config.Stream.MaxStanzaBytes - stanzaFrame,
-			InlineBytes: inlineBytes,
-		}),
+		JID:        config.Component.JID,
+		Domains:    config.Access.Domains,
+		Name:       config.Component.Name,
+		Version:    version(),
+		Engine:     s.engine,
 		Writer:     s.writer,
 		Wire:       wire.Limits{RecordBytes: limits.MaxRecordBytes, Foreign: limits.ForeignPayloads},
 		MaxStanza:  config.Stream.MaxStanzaBytes,
@@ -127,21 +133,41 @@ func (w watched) Detached(err error) {
 func (s *service) run(ctx context.Context) error {
 	linked, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
-	ended := make(chan error, 1)
-	go func() { ended <- s.link.Run(linked) }()
+	var parts sync.WaitGroup
+	parts.Go(func() {
+		if err := s.link.Run(linked); err != nil && !errors.Is(err, context.Canceled) {
+			s.log.Warn("stream ended", "err", err)
+		}
+	})
+	parts.Go(func() {
+		s.engine.KeepRemembering(linked, func(err error) { s.log.Warn("known resources not stored", "err", err) })
+	})
+	parts.Go(func() { s.verifyUnseen(linked) })
 
 	<-ctx.Done()
 	s.log.Info("stopping")
 	s.drain(linked)
 	cut()
-	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-		s.log.Warn("stream ended", "err", err)
-	}
+	parts.Wait()
 	if err := s.store.Close(); err != nil {
 		return fmt.Errorf("close the store: %w", err)
 	}
 	s.log.Info("stopped")
 	return nil
+}
+
+// verifyUnseen has resources asked that were not heard of for long.
+func (s *service) verifyUnseen(ctx context.Context) {
+	tick := time.NewTicker(time.Hour)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			s.front.VerifyUnseen(now.AddDate(0, 0, -s.config.Limits.ResourceDays))
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // drain has all that was taken answered, and the answers written.

@@ -29,6 +29,7 @@ const (
 	readItem
 	readRow
 	readRange
+	readResources
 
 	beginWrite
 	savepoint
@@ -48,6 +49,8 @@ const (
 	deleteTombstones
 	insertSubscription
 	deleteSubscription
+	keepResource
+	dropResource
 	probe
 
 	allStatements
@@ -80,6 +83,7 @@ var statementText = [allStatements]string{
 	readItem:  "SELECT " + recordColumns + " FROM record WHERE vault = ? AND item = ?",
 	readRow:   "SELECT " + recordColumns + " FROM record WHERE id = ?",
 	readRange: "SELECT id, " + recordColumns + " FROM record WHERE id BETWEEN ? AND ?",
+	readResources: "SELECT account, name, address, seen, nodes FROM resource ORDER BY account, name",
 
 	beginWrite: "BEGIN IMMEDIATE",
 	savepoint:  "SAVEPOINT job",
@@ -102,6 +106,8 @@ var statementText = [allStatements]string{
 	deleteTombstones:   "DELETE FROM tombstone WHERE vault = ? AND revision <= ?",
 	insertSubscription: "INSERT INTO subscription (vault, account) VALUES (?, ?)",
 	deleteSubscription: "DELETE FROM subscription WHERE vault = ? AND account = ?",
+	keepResource:       "INSERT OR REPLACE INTO resource (account, name, address, seen, nodes) VALUES (?, ?, ?, ?, ?)",
+	dropResource:       "DELETE FROM resource WHERE account = ? AND name = ?",
 	probe:              "UPDATE meta SET store = store",
 }
 

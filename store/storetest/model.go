@@ -13,6 +13,8 @@ import (
 type Model struct {
 	Run    vault.Run // of the store that it is compared with
 	vaults map[vault.Key]*modelVault
+
+	resources []vault.Resource // sorted
 }
 
 type modelVault struct {
@@ -28,10 +30,10 @@ func NewModel(run vault.Run) *Model {
 
 // Update is vault.Store.Update.
 func (m *Model) Update(fn func(vault.Tx) error) error {
-	before := m.clone()
+	vaults, resources := m.clone(), slices.Clone(m.resources)
 	err := fn(m)
 	if err != nil {
-		m.vaults = before
+		m.vaults, m.resources = vaults, resources
 	}
 	return err
 }
@@ -296,3 +298,31 @@ func (m *Model) Unsubscribe(key vault.Key, s vault.Subscription) (bool, error) {
 
 // AfterCommit implements vault.Tx; nothing is ever committed here.
 func (m *Model) AfterCommit(func()) {}
+
+// Resources implements vault.View.
+func (m *Model) Resources() ([]vault.Resource, error) { return slices.Clone(m.resources), nil }
+
+// KeepResource implements vault.Tx.
+func (m *Model) KeepResource(r vault.Resource) error {
+	i, found := m.findResource(r.Account, r.Name)
+	if found {
+		m.resources[i] = r
+	} else {
+		m.resources = slices.Insert(m.resources, i, r)
+	}
+	return nil
+}
+
+// DropResource implements vault.Tx.
+func (m *Model) DropResource(account vault.Account, name string) error {
+	if i, found := m.findResource(account, name); found {
+		m.resources = slices.Delete(m.resources, i, i+1)
+	}
+	return nil
+}
+
+func (m *Model) findResource(account vault.Account, name string) (int, bool) {
+	return slices.BinarySearchFunc(m.resources, vault.Resource{Account: account, Name: name}, func(a, b vault.Resource) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Name, b.Name))
+	})
+}

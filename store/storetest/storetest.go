@@ -35,6 +35,7 @@ func Run(t *testing.T, open Open) {
 		{"Delete", testDelete},
 		{"CreateAgain", testCreateAgain},
 		{"Subscriptions", testSubscriptions},
+		{"Resources", testResources},
 		{"AbsentVault", testAbsentVault},
 		{"Records", testRecords},
 		{"Heads", testHeads},

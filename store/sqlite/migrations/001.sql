@@ -68,3 +68,13 @@ CREATE TABLE subscription (
   account TEXT    NOT NULL,
   PRIMARY KEY (vault, account)
 ) WITHOUT ROWID, STRICT;
+
+-- Resources that sent directed presence. nodes: a JSON list.
+CREATE TABLE resource (
+  account TEXT    NOT NULL,
+  name    TEXT    NOT NULL,
+  address TEXT    NOT NULL,
+  seen    INTEGER NOT NULL, -- Unix milliseconds
+  nodes   TEXT    NOT NULL,
+  PRIMARY KEY (account, name)
+) WITHOUT ROWID, STRICT;

@@ -69,6 +69,16 @@ CREATE TABLE subscription (
   PRIMARY KEY (vault, account)
 ) WITHOUT ROWID, STRICT;
 
+-- Resources that sent directed presence. nodes: a JSON list.
+CREATE TABLE resource (
+  account TEXT    NOT NULL,
+  name    TEXT    NOT NULL,
+  address TEXT    NOT NULL,
+  seen    INTEGER NOT NULL, -- Unix milliseconds
+  nodes   TEXT    NOT NULL,
+  PRIMARY KEY (account, name)
+) WITHOUT ROWID, STRICT;
+
 -- A small vault as version 1 wrote it.
 PRAGMA application_id = 1885696118;
 PRAGMA user_version = 1;
@@ -83,3 +93,4 @@ INSERT INTO tombstone VALUES (7, 6, 'b');
 INSERT INTO lineage VALUES (7, CAST('epoch-0000' AS BLOB), 0);
 INSERT INTO ended_epoch VALUES (CAST('epoch-9999' AS BLOB));
 INSERT INTO subscription VALUES (7, 'bob@example.org');
+INSERT INTO resource VALUES ('alice@example.org', 'phone', 'alice@example.org/phone', 1770000000000, '["notes"]');
