@@ -37,7 +37,10 @@ func infoset(t testing.TB, raw []byte) []byte {
 			})
 			fmt.Fprintf(&b, "<{%s}%s", token.Name.Space, token.Name.Local)
 			for _, a := range attrs {
-				fmt.Fprintf(&b, " {%s}%s=%q", a.Name.Space, a.Name.Local, a.Value)
+				if a.Name.Space != "" {
+					a.Name.Space = "{" + a.Name.Space + "}"
+				}
+				fmt.Fprintf(&b, " %s%s=%q", a.Name.Space, a.Name.Local, a.Value)
 			}
 			b.WriteString(">")
 		case xml.EndElement:

@@ -1,0 +1,90 @@
+package component_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pepvault/component/hosttest"
+)
+
+// C16: the address, node and id of an event are what a request needs.
+func TestC16RetractWhatAnEventNames(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	laptop := s.host.Device("alice/laptop")
+	laptop.Asks("set", publishing("first"))
+	send(t, s.alice, `<presence to='vault.localhost'/>`)
+	s.alice.Asks("set", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><subscribe node='notes' jid='alice@localhost/phone'/></pubsub>`)
+	laptop.Asks("set", publishing("327058251"))
+	event := s.alice.Receives(`<message type='headline' from='$service' id='*'>
+		<event xmlns='http://jabber.org/protocol/pubsub#event'><items node='$node'><item id='$id' publisher='*'>*</item></items></event>
+		<state xmlns='urn:pepvault:sync:0' owner='*' node='*' previous='*' cursor='*'>*</state></message>`)
+	vars := s.host.Vars()
+	answer, err := s.alice.IQ(t.Context(), "set", event.From,
+		`<pubsub xmlns='http://jabber.org/protocol/pubsub'><retract node='`+vars["node"]+`'><item id='`+vars["id"]+`'/></retract></pubsub>`)
+	if err != nil || outcome(answer) != "result" || vars["id"] != "327058251" {
+		t.Errorf("retracting %v at %s: %s, %v", vars, event.From, answer, err)
+	}
+	if got := s.got(s.alice); len(got) != 1 || !strings.Contains(string(got[0].Raw), `<retract id='327058251'/>`) {
+		t.Errorf("the retract is told by %s", got)
+	}
+	s.survived()
+}
+
+// C07, C08, C11: a change is told once to each of the owner's devices that
+// wants to know, the one that made it included, and to nobody else.
+func TestC07C08C11WhoHears(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(s *setup) { s.limits.Resources = 10 })
+	laptop, quiet, gone := s.host.Device("alice/laptop"), s.host.Device("alice/quiet"), s.host.Device("alice/gone")
+	s.alice.Asks("set", publishing("a"))
+	devices := []*hosttest.Device{s.alice, laptop, quiet, gone}
+	for _, d := range devices {
+		send(t, d, `<presence to='vault.localhost'/>`)
+	}
+	for _, d := range []*hosttest.Device{s.alice, laptop, gone} {
+		d.Asks("set", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><subscribe node='notes' jid='`+d.JID()+`'/></pubsub>`)
+	}
+	gone.Asks("set", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><unsubscribe node='notes' jid='alice@localhost/gone'/></pubsub>`)
+	for _, row := range []struct{ name, request, event string }{
+		{"publish", publishing("b"), `<items node='notes'><item id='b' publisher='alice@localhost'>*</item></items>`},
+		{"overwrite", publishing("b"), `<items node='notes'><item id='b' publisher='alice@localhost'>*</item></items>`},
+		{"retract", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><retract node='notes' notify='true'><item id='a'/></retract></pubsub>`, `<items node='notes'><retract id='a'/></items>`},
+		{"retract without notify", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><retract node='notes'><item id='b'/></retract></pubsub>`, `<items node='notes'><retract id='b'/></items>`},
+	} {
+		laptop.Asks("set", row.request)
+		for _, d := range []*hosttest.Device{laptop, s.alice} {
+			d.Receives(`<message type='headline' from='vault.localhost' id='*'><event xmlns='http://jabber.org/protocol/pubsub#event'>` + row.event +
+				`</event><state xmlns='urn:pepvault:sync:0' owner='*' node='*' previous='*' cursor='*'>*</state></message>`)
+		}
+		for _, d := range append(slices.Clone(devices), s.bob) {
+			if got := s.got(d); len(got) > 0 {
+				t.Errorf("%s: %s got %s too", row.name, d.JID(), got)
+			}
+		}
+	}
+	s.survived()
+}
+
+// C46: a vault that a publish made is a node like any other, and one that is
+// not there is missing in the same way everywhere.
+func TestC46DiscoOfAnAutoCreatedNode(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	if got := put(t, s.alice, "urn:example:notes", "a", foreign("x")); got != "result" {
+		t.Fatal(got)
+	}
+	info := s.alice.Asks("get", `<query xmlns='http://jabber.org/protocol/disco#info' node='urn:example:notes'/>`)
+	if !strings.Contains(string(infoset(t, info.Payload())), `identity category="pubsub" type="leaf"`) {
+		t.Errorf("no leaf: %s", info)
+	}
+	for _, payload := range []string{
+		`<query xmlns='http://jabber.org/protocol/disco#info' node='urn:example:absent'/>`,
+		`<query xmlns='http://jabber.org/protocol/disco#items' node='urn:example:absent'/>`,
+		reading("urn:example:absent"),
+	} {
+		wantError(t, s.alice.AsksInVain("get", payload), "cancel", "item-not-found")
+	}
+	s.survived()
+}
