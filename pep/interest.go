@@ -34,6 +34,7 @@ type resource struct {
 	arrived uint64 // in the order of arrivals
 	seen    time.Time
 	vaults  map[vault.Key]struct{}
+	stored  bool // there may be something of it in the store
 }
 
 func newInterest(perAccount int, now func() time.Time) *interest {
@@ -43,9 +44,29 @@ func newInterest(perAccount int, now func() time.Time) *interest {
 	}
 }
 
+// unsavedLimit bounds what waits to be stored while the store fails. What is
+// left out costs little: a resource that is not stored comes back by itself, and
+// one that is stored but gone is found out at the next start.
+const unsavedLimit = 1 << 16
+
 // changed notes that what is stored of a resource is not true any more.
 func (i *interest) changed(account vault.Account, resource string) {
-	i.unsaved[name{account, resource}] = struct{}{}
+	n := name{account, resource}
+	if _, noted := i.unsaved[n]; noted || len(i.unsaved) < unsavedLimit {
+		i.unsaved[n] = struct{}{}
+	}
+}
+
+// gone takes a resource out of those that are known. One that came and went
+// since the last time that they were stored leaves no trace.
+func (i *interest) gone(known map[string]*resource, r *resource) {
+	account, resource := r.sender.Account, r.sender.Resource
+	delete(known, resource)
+	if r.stored {
+		i.changed(account, resource)
+	} else {
+		delete(i.unsaved, name{account, resource})
+	}
 }
 
 // Arrival is what a directed presence leads to.
@@ -90,6 +111,7 @@ func (i *interest) arrive(s Sender) Arrival {
 		known = map[string]*resource{}
 		i.accounts[s.Account] = known
 	}
+	_, stored := i.unsaved[name{s.Account, s.Resource}] // what it left behind is still there
 	i.changed(s.Account, s.Resource)
 	if r, ok := known[s.Resource]; ok {
 		r.sender, r.arrived, r.seen = s, i.arrivals, i.now()
@@ -99,10 +121,11 @@ func (i *interest) arrive(s Sender) Arrival {
 	if len(known) >= 2*i.perAccount {
 		r := oldest(known)
 		arrival.Forgotten = r.sender.Address
-		delete(known, r.sender.Resource)
-		i.changed(s.Account, r.sender.Resource)
+		i.gone(known, r)
 	}
-	known[s.Resource] = &resource{sender: s, arrived: i.arrivals, seen: i.now(), vaults: map[vault.Key]struct{}{}}
+	known[s.Resource] = &resource{
+		sender: s, arrived: i.arrivals, seen: i.now(), vaults: map[vault.Key]struct{}{}, stored: stored,
+	}
 	arrival.Crowded = len(known) > i.perAccount
 	return arrival
 }
@@ -155,11 +178,11 @@ func (i *interest) leave(account vault.Account, resource string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	known := i.accounts[account]
-	if _, ok := known[resource]; !ok {
+	r, ok := known[resource]
+	if !ok {
 		return
 	}
-	i.changed(account, resource)
-	delete(known, resource)
+	i.gone(known, r)
 	if len(known) == 0 {
 		delete(i.accounts, account)
 	}

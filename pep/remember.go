@@ -98,6 +98,7 @@ func (i *interest) restore(stored []vault.Resource) {
 			arrived: i.arrivals,
 			seen:    s.Seen,
 			vaults:  map[vault.Key]struct{}{},
+			stored:  true,
 		}
 		for _, node := range s.Nodes {
 			r.vaults[vault.Key{Account: s.Account, Node: node}] = struct{}{}
@@ -124,7 +125,7 @@ func (i *interest) giveBack(names []name) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, n := range names {
-		i.unsaved[n] = struct{}{}
+		i.changed(n.account, n.resource)
 	}
 }
 
@@ -135,6 +136,7 @@ func (i *interest) describe(n name) (vault.Resource, bool) {
 	if !known {
 		return vault.Resource{}, false
 	}
+	r.stored = true
 	described := vault.Resource{
 		Account: n.account, Name: n.resource, Address: r.sender.Address,
 		Seen: r.seen.UTC().Truncate(time.Millisecond),

@@ -106,3 +106,40 @@ func resources(t *testing.T, s vault.Store) (stored []vault.Resource) {
 	}
 	return stored
 }
+
+// One that was stored and comes and goes again is not known after a restart.
+func TestGoneResourcesAreNotRemembered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	restart := func() {
+		t.Helper()
+		w.remembering(func(err error) { t.Error(err) })()
+		w.Engine = pep.New(pep.Options{Store: w.store, Limits: limits, AnswerBytes: 100_000, InlineBytes: 10_000})
+		if err := w.Remember(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, row := range []struct {
+		name string
+		do   func()
+		want int
+	}{
+		{"came", func() { w.Arrive(device(phone)) }, 1},
+		{"nothing", func() {}, 1},
+		{"went, came and went", func() {
+			w.Leave("alice@localhost", "phone")
+			w.Arrive(device(phone))
+			w.Leave("alice@localhost", "phone")
+		}, 0},
+		{"came and went", func() { w.Arrive(device(phone)); w.Leave("alice@localhost", "phone") }, 0},
+		{"came, went and came", func() {
+			w.Arrive(device(phone))
+			w.Leave("alice@localhost", "phone")
+			w.Arrive(device(phone))
+		}, 1},
+	} {
+		row.do()
+		restart()
+		equal(t, row.name, len(w.Known()), row.want)
+	}
+}
