@@ -1,6 +1,7 @@
 package component_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +86,64 @@ func TestC46DiscoOfAnAutoCreatedNode(t *testing.T) {
 		reading("urn:example:absent"),
 	} {
 		wantError(t, s.alice.AsksInVain("get", payload), "cancel", "item-not-found")
+	}
+	s.survived()
+}
+
+// C19: pages by <last/> bring every record that is there all the time exactly
+// once, whatever is written meanwhile, and come to an end. C17: no page says
+// that it begins where it does not.
+func TestC17C19Pages(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(s *setup) { s.limits.Records = 30 })
+	for i := range 25 {
+		s.alice.Asks("set", publishing(fmt.Sprint("record", i)))
+	}
+	seen := map[string]int{}
+	after, pages := "", 0
+	for {
+		answer := s.alice.Asks("get", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><items node='notes'/>`+
+			`<set xmlns='http://jabber.org/protocol/rsm'><max>10</max>`+after+`</set></pubsub>`)
+		var page struct {
+			Items []struct {
+				ID string `xml:"id,attr"`
+			} `xml:"pubsub>items>item"`
+			First struct {
+				Index string `xml:"index,attr"`
+			} `xml:"pubsub>set>first"`
+			Last string `xml:"pubsub>set>last"`
+		}
+		if err := answer.Decode(&page); err != nil {
+			t.Fatal(err)
+		}
+		if page.First.Index != "" {
+			t.Errorf("page %d says that it begins at %s", pages, page.First.Index)
+		}
+		if len(page.Items) == 0 {
+			break
+		}
+		for _, item := range page.Items {
+			seen[item.ID]++
+		}
+		after = `<after>` + escape(page.Last) + `</after>`
+		if pages++; pages == 1 {
+			s.alice.Asks("set", publishing("new"))
+			s.alice.Asks("set", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><retract node='notes'><item id='record3'/><item id='record17'/></retract></pubsub>`)
+		}
+		if pages > 10 {
+			t.Fatal("the pages do not end")
+		}
+	}
+	for i := range 25 {
+		id := fmt.Sprint("record", i)
+		if want := 1; i != 3 && i != 17 && seen[id] != want {
+			t.Errorf("%s came %d times, want %d", id, seen[id], want)
+		}
+	}
+	last, err := s.alice.IQ(t.Context(), "get", "vault.localhost", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><items node='notes'/>`+
+		`<set xmlns='http://jabber.org/protocol/rsm'><max>3</max><before/></set></pubsub>`)
+	if err != nil || strings.Contains(string(last.Raw), "index='0'") {
+		t.Errorf("the last page is %s (%v)", last, err)
 	}
 	s.survived()
 }
