@@ -36,6 +36,9 @@ type setup struct {
 	log     *slog.Logger
 	secret  string // "": the host's
 	backoff link.Backoff
+	connect time.Duration // bounds one try; 0: link's default
+	alive   link.KeepAlive
+	write   time.Duration // bounds one write; 0: lane's default
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -77,7 +80,7 @@ func start(t testing.TB, host *loopback.Host, change func(*setup)) *running {
 	if s.secret == "" {
 		s.secret = host.Secret()
 	}
-	r := &running{writer: lane.New(lane.Options{QueueBytes: s.queue, Logger: s.log})}
+	r := &running{writer: lane.New(lane.Options{QueueBytes: s.queue, WriteTimeout: s.write, Logger: s.log})}
 	r.engine = pep.New(pep.Options{Store: s.store, Limits: s.limits, AnswerBytes: s.answer, InlineBytes: s.inline})
 	r.front = component.New(component.Options{
 		JID: host.Component(), Domains: []string{host.Domain()}, Name: "Vaults", Version: "1.2.3",
@@ -93,7 +96,7 @@ func start(t testing.TB, host *loopback.Host, change func(*setup)) *running {
 	r.link, err = link.New(link.Options{
 		Server: host.Addr(), JID: host.Component(), Secret: link.Secret(s.secret),
 		Serve: r.writer.Serve, Send: r.writer.Small, Logger: s.log, Dial: s.dial,
-		Backoff: s.backoff,
+		Backoff: s.backoff, ConnectTimeout: s.connect, KeepAlive: s.alive,
 	}, r.front)
 	if err != nil {
 		t.Fatal(err)

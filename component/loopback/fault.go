@@ -83,6 +83,26 @@ func (h *Host) RefuseNext(n int) {
 	h.refuse = n
 }
 
+// RefuseWith makes the host end the stream of every component that presents
+// itself with an error of that defined condition ("not-authorized": as if it had
+// another secret); "host-unknown" comes before the handshake, as it does from
+// real hosts. "" takes components again. An attached one stays attached.
+func (h *Host) RefuseWith(condition string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.refuseWith = condition
+}
+
+// refuses is the error that a component gets at this point of its handshake.
+func (h *Host) refuses(header bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refuseWith == "" || header != (h.refuseWith == "host-unknown") {
+		return nil
+	}
+	return &streamError{h.refuseWith, "told to refuse"}
+}
+
 // Down stops listening: connecting is refused until Up. An attached component
 // stays attached. The port stays ours.
 func (h *Host) Down() {

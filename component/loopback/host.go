@@ -22,27 +22,28 @@ type Host struct {
 	done chan struct{} // closed by Close
 	wait sync.WaitGroup
 
-	link      atomic.Pointer[link] // the attached component, or nil
-	intercept atomic.Pointer[Intercept]
-	reads     gate
-	writes    gate
-	routed    [2]atomic.Int64 // by Direction
-	vanished  atomic.Int64
-	bounced   atomic.Int64
-	misplaced atomic.Int64
-	iqs       atomic.Int64 // numbers the ids of Device.IQ
-	mu        sync.Mutex   // guards the rest; taken before deviceMu, never held while sending
-	listener  net.Listener // nil while down
-	conns     map[*link]struct{}
-	links     int           // handshakes accepted
-	changed   chan struct{} // closed and replaced when link changes
-	refuse    int
-	closed    bool
-	storedMu  sync.Mutex
-	stored    []Stanza
-	deviceMu  sync.RWMutex
-	devices   map[string]*Device   // by full JID
-	accounts  map[string][]*Device // by bare JID
+	link       atomic.Pointer[link] // the attached component, or nil
+	intercept  atomic.Pointer[Intercept]
+	reads      gate
+	writes     gate
+	routed     [2]atomic.Int64 // by Direction
+	vanished   atomic.Int64
+	bounced    atomic.Int64
+	misplaced  atomic.Int64
+	iqs        atomic.Int64 // numbers the ids of Device.IQ
+	mu         sync.Mutex   // guards the rest; taken before deviceMu, never held while sending
+	listener   net.Listener // nil while down
+	conns      map[*link]struct{}
+	links      int           // handshakes accepted
+	changed    chan struct{} // closed and replaced when link changes
+	refuse     int
+	refuseWith string
+	closed     bool
+	storedMu   sync.Mutex
+	stored     []Stanza
+	deviceMu   sync.RWMutex
+	devices    map[string]*Device   // by full JID
+	accounts   map[string][]*Device // by bare JID
 }
 
 // Start listens on a free port of 127.0.0.1.

@@ -210,6 +210,9 @@ func (l *link) open(raw []byte) error {
 	default:
 		return &streamError{"host-unknown", "there is no component " + to}
 	}
+	if err := l.host.refuses(true); err != nil {
+		return err
+	}
 	l.id = l.host.random.token()
 	l.headed.Store(true)
 	l.send([]byte(l.header(l.id)))
@@ -226,6 +229,9 @@ func (l *link) handshake(raw []byte) error {
 	got := Stanza{Raw: raw}.Payload()
 	if subtle.ConstantTimeCompare(got, []byte(want)) != 1 {
 		return &streamError{"not-authorized", "the digest of the handshake is wrong"}
+	}
+	if err := l.host.refuses(false); err != nil {
+		return err
 	}
 	if !l.host.attach(l) {
 		return &streamError{"conflict", "the component is connected already"}

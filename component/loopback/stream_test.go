@@ -340,3 +340,22 @@ func TestAttachedEnds(t *testing.T) {
 	}
 	h.Close()
 }
+
+func TestRefuseWith(t *testing.T) {
+	t.Parallel()
+	h := start(t, Options{})
+	attached := attach(t, h)
+	for _, condition := range []string{"host-unknown", "not-authorized", "policy-violation"} {
+		h.RefuseWith(condition)
+		c := dial(t, h)
+		id := c.open(h.Component())
+		if condition != "host-unknown" {
+			c.send("<handshake>%s</handshake>", digest(id, h.Secret()))
+		}
+		c.wantEnd(condition)
+	}
+	attached.wantAlive(h)
+	h.RefuseWith("")
+	h.Drop()
+	attach(t, h).wantAlive(h)
+}
