@@ -22,6 +22,7 @@ const (
 	password = "pass-of-the-end-to-end-test"
 
 	alice = "alice@localhost"
+	bob   = "bob@localhost"
 
 	// The components, one for each test.
 	vaultJID  = "vault.localhost"
@@ -29,6 +30,10 @@ const (
 	closedJID = "closed.localhost"
 	crashJID  = "crash.localhost"
 	comingJID = "coming.localhost"
+
+	payloadJID = "payload.localhost"
+	hostileJID = "hostile.localhost"
+	scriptJID  = "script.localhost"
 )
 
 func TestEndToEnd(t *testing.T) {
@@ -41,8 +46,9 @@ func TestEndToEnd(t *testing.T) {
 	program := buildProgram(t)
 	t.Run("prosody", func(t *testing.T) {
 		t.Parallel()
-		h := startHost(t, program, servers.StartProsody, "../../configs/prosody.cfg.lua")
+		h := startHost(t, program, prosody, servers.StartProsody, "../../configs/prosody.cfg.lua")
 		t.Run("devices share a vault", h.testShare)
+		t.Run("payloads", h.testPayloads)
 		t.Run("full vault", h.testFull)
 		t.Run("foreign domain", h.testForeignDomain)
 		t.Run("ends in the middle of writes", h.testEnds)
@@ -50,20 +56,30 @@ func TestEndToEnd(t *testing.T) {
 	})
 	t.Run("ejabberd", func(t *testing.T) {
 		t.Parallel()
-		h := startHost(t, program, servers.StartEjabberd, "../../configs/ejabberd.yml")
+		h := startHost(t, program, ejabberd, servers.StartEjabberd, "../../configs/ejabberd.yml")
 		t.Run("devices share a vault", h.testShare)
+		t.Run("payloads", h.testPayloads)
 		t.Run("spelling of the account", h.testSpelling)
 		t.Run("host restarts", h.testHostRestarts)
 	})
 }
 
+// kind tells the hosts apart, where they deal with something differently.
+type kind string
+
+const (
+	prosody  kind = "Prosody"
+	ejabberd kind = "ejabberd"
+)
+
 // host is a running XMPP server and the program to attach to it.
 type host struct {
 	program string
+	kind    kind
 	server  *servers.Server
 }
 
-func startHost(t *testing.T, program string, start func(context.Context, servers.Options) (*servers.Server, error), fragmentFile string) *host {
+func startHost(t *testing.T, program string, kind kind, start func(context.Context, servers.Options) (*servers.Server, error), fragmentFile string) *host {
 	t.Helper()
 	fragment, err := os.ReadFile(fragmentFile)
 	if err != nil {
@@ -71,11 +87,13 @@ func startHost(t *testing.T, program string, start func(context.Context, servers
 	}
 	o := servers.Options{
 		Dir: t.TempDir(), Fragment: string(fragment),
-		Users:  []servers.User{{Name: "alice", Password: password}},
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
-	for _, jid := range []string{vaultJID, limitJID, closedJID, crashJID, comingJID} {
+	for _, jid := range []string{vaultJID, limitJID, closedJID, crashJID, comingJID, payloadJID, hostileJID, scriptJID} {
 		o.Components = append(o.Components, servers.Component{JID: jid, Secret: secret})
+	}
+	for _, name := range []string{"alice", "bob", "mallory", "caf\u00e9"} {
+		o.Users = append(o.Users, servers.User{Name: name, Password: password})
 	}
 	server, err := start(t.Context(), o)
 	if err != nil {
@@ -87,7 +105,7 @@ func startHost(t *testing.T, program string, start func(context.Context, servers
 			t.Log(server.LogTail(80))
 		}
 	})
-	return &host{program: program, server: server}
+	return &host{program: program, kind: kind, server: server}
 }
 
 // serve starts a service as that component; more is added to its
