@@ -53,6 +53,13 @@ func (f *faulty) View(ctx context.Context, fn func(vault.View) error) error {
 	return f.Store.View(ctx, fn)
 }
 
+func (f *faulty) Glance(ctx context.Context, fn func(vault.View) error) error {
+	if err := f.fault(); err != nil {
+		return err
+	}
+	return f.Store.Glance(ctx, fn)
+}
+
 func serveFaulty(t *testing.T, host *hosttest.Host, change func(*setup)) (*running, *faulty) {
 	t.Helper()
 	f := &faulty{Store: openStore(t, t.TempDir()+"/vault.db")}

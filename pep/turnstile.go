@@ -112,7 +112,7 @@ func (e *Engine) ordered(ctx context.Context, key vault.Key, read func(vault.Vie
 			break
 		}
 		var out Outcome
-		err := e.store.View(ctx, func(v vault.View) (err error) {
+		err := e.store.Glance(ctx, func(v vault.View) (err error) {
 			out, err = read(v)
 			return err
 		})

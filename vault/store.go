@@ -45,6 +45,10 @@ type Store interface {
 	// has returned. fn does not keep v. It does not wait for writers.
 	View(ctx context.Context, fn func(v View) error) error
 
+	// Glance is View for an fn that is pure, since it may run more than once:
+	// only its last run counts. For a few records it is much cheaper.
+	Glance(ctx context.Context, fn func(v View) error) error
+
 	// CursorKey signs the cursors of this store; it is made with the store.
 	CursorKey() CursorKey
 

@@ -47,13 +47,10 @@ func mustUpdate(t *testing.T, s *Store, fn func(vault.Tx) error) {
 	}
 }
 
-// pragma sets something on the writer's connection, between two batches.
+// pragma sets something on the writer's connection while the writer waits.
 func pragma(t *testing.T, s *Store, text string) {
 	t.Helper()
-	err := s.submit(t.Context(), func(tx *tx) error {
-		return tx.conn.sql.QueryRowContext(tx.ctx, "PRAGMA "+text).Err()
-	})
-	if err != nil {
+	if _, err := s.writer.sql.ExecContext(t.Context(), "PRAGMA "+text); err != nil {
 		t.Fatal(err)
 	}
 }

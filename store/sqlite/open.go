@@ -191,9 +191,9 @@ func dsn(path, options string) string {
 
 func writerDSN(path string) string {
 	return dsn(path, "_journal_mode=WAL&_synchronous=FULL&_txlock=immediate&_busy_timeout=5000&_foreign_keys=1"+
-		"&_pragma=cache_size(-8000)&_pragma=journal_size_limit(67108864)")
+		"&_pragma=cache_size(-4000)&_pragma=journal_size_limit(67108864)")
 }
 
 func readerDSN(path string) string {
-	return dsn(path, "mode=ro&_busy_timeout=5000&_query_only=1&_pragma=cache_size(-2000)")
+	return dsn(path, "mode=ro&_busy_timeout=5000&_query_only=1&_pragma=cache_size(-1000)")
 }

@@ -176,7 +176,7 @@ func TestConnections(t *testing.T) {
 	}
 	for pragma, want := range map[string]string{
 		"journal_mode": "wal", "synchronous": "2", "page_size": "4096", "foreign_keys": "1",
-		"cache_size": "-8000", "journal_size_limit": "67108864", "busy_timeout": "5000",
+		"cache_size": "-4000", "journal_size_limit": "67108864", "busy_timeout": "5000",
 	} {
 		if got := get(s.writer, pragma); got != want {
 			t.Errorf("writer: %s = %s, want %s", pragma, got, want)
@@ -184,7 +184,7 @@ func TestConnections(t *testing.T) {
 	}
 	c := <-s.readers
 	defer func() { s.readers <- c }()
-	for pragma, want := range map[string]string{"query_only": "1", "cache_size": "-2000", "busy_timeout": "5000"} {
+	for pragma, want := range map[string]string{"query_only": "1", "cache_size": "-1000", "busy_timeout": "5000"} {
 		if got := get(c, pragma); got != want {
 			t.Errorf("reader: %s = %s, want %s", pragma, got, want)
 		}

@@ -22,6 +22,9 @@ type source interface {
 	rebuild(key vault.Key) (*index, error)
 	// account returns what an account has stored.
 	account(account vault.Account) (usage, error)
+	// swiftly tells that there is no transaction: only rows whose revision an
+	// index vouches for may be read.
+	swiftly() bool
 	// guess returns the row that the vault had at some moment. While there is
 	// a vault with that row, it is this one.
 	guess(key vault.Key) (id int64, known bool)
@@ -74,6 +77,9 @@ func (r *reading) Vault(key vault.Key) (vault.Vault, error) {
 
 // Vaults implements vault.View.
 func (r *reading) Vaults(account vault.Account) ([]vault.Vault, error) {
+	if err := r.unswift(); err != nil {
+		return nil, err
+	}
 	var node string
 	var nodes []string
 	err := r.each("list vaults", vaultNodes, []any{string(account)}, []any{&node},
@@ -90,14 +96,27 @@ func (r *reading) Vaults(account vault.Account) ([]vault.Vault, error) {
 	return vaults, nil
 }
 
+// unswift ends a swift view before a query that no index vouches for.
+func (r *reading) unswift() error {
+	if !r.source.swiftly() {
+		return nil
+	}
+	_, err := r.source.rebuild(vault.Key{})
+	return err
+}
+
 // Usage implements vault.View.
 func (r *reading) Usage(account vault.Account) (vault.Usage, error) {
 	u, err := r.source.account(account)
 	return u.Usage, err
 }
 
-// Records implements vault.View. It needs no index: one record is one query.
+// Records implements vault.View. In a transaction it needs no index: one record
+// is one query.
 func (r *reading) Records(key vault.Key, ids []string) ([]vault.Record, error) {
+	if r.source.swiftly() {
+		return r.indexed(key, ids)
+	}
 	if id, known := r.source.guess(key); known {
 		found, err := r.recordsOf(id, ids)
 		if err != nil || len(found) > 0 {
@@ -113,6 +132,26 @@ func (r *reading) Records(key vault.Key, ids []string) ([]vault.Record, error) {
 		return nil, err
 	}
 	return r.recordsOf(id, ids)
+}
+
+// indexed reads records whose rows an index names.
+func (r *reading) indexed(key vault.Key, ids []string) ([]vault.Record, error) {
+	page, err := r.page(key, func(ix *index) (entries []*entry, more bool) {
+		for _, id := range ids {
+			if e, known := ix.byID.Get(id); known && !e.gone && !slices.Contains(entries, e) {
+				entries = append(entries, e)
+			}
+		}
+		return entries, false
+	})
+	if err != nil {
+		return nil, err
+	}
+	records := make([]vault.Record, len(page.Changes))
+	for i, c := range page.Changes {
+		records[i] = c.Record
+	}
+	return records, nil
 }
 
 func (r *reading) recordsOf(id int64, ids []string) ([]vault.Record, error) {

@@ -9,6 +9,9 @@ import (
 
 // Resources implements vault.View.
 func (r *reading) Resources() ([]vault.Resource, error) {
+	if err := r.unswift(); err != nil {
+		return nil, err
+	}
 	var all []vault.Resource
 	var account, name, address, nodes string
 	var seen int64

@@ -91,6 +91,8 @@ func (t *tx) rebuild(key vault.Key) (*index, error) {
 	return nil, t.settled(errMismatch)
 }
 
+func (t *tx) swiftly() bool { return false }
+
 func (t *tx) guess(key vault.Key) (int64, bool) {
 	ix, err := t.find(key)
 	if err != nil {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 
 	"pepvault/vault"
 )
@@ -22,7 +23,17 @@ type view struct {
 	doubt  *changes
 	// scanned has the indexes that were built for this view alone.
 	scanned map[vault.Key]*index
+
+	// swift is tried first: there is no transaction, only cached indexes that
+	// are valid as of commit seq, and rows that are read one statement at a
+	// time and must be as the index says. Whatever does not fit (not cached,
+	// or changed since) makes the view missed: it is done again as a
+	// transaction.
+	swift, missed bool
 }
+
+// errMissed ends what a swift view can't do.
+var errMissed = errors.New("a swift view missed")
 
 // View implements vault.Store.
 func (s *Store) View(ctx context.Context, fn func(vault.View) error) error {
@@ -33,8 +44,27 @@ func (s *Store) View(ctx context.Context, fn func(vault.View) error) error {
 	return s.view(ctx, func(v *view) error { return fn(v) })
 }
 
+// Glance implements vault.Store.
+func (s *Store) Glance(ctx context.Context, fn func(vault.View) error) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.active.Done()
+	v := &view{store: s, swift: true}
+	err := v.run(ctx, func(v *view) error { return fn(v) })
+	if !v.missed {
+		return err
+	}
+	return s.view(ctx, func(v *view) error { return fn(v) })
+}
+
+// view runs fn in a read transaction.
 func (s *Store) view(ctx context.Context, fn func(*view) error) error {
-	v := &view{store: s}
+	return (&view{store: s}).run(ctx, fn)
+}
+
+func (v *view) run(ctx context.Context, fn func(*view) error) error {
+	s := v.store
 	v.ctx, v.source = context.WithoutCancel(ctx), v
 	var err error
 	if v.conn, err = s.takeReader(ctx); err != nil {
@@ -48,7 +78,7 @@ func (s *Store) view(ctx context.Context, fn func(*view) error) error {
 func (v *view) end() {
 	c := v.conn
 	v.conn = nil // who kept v finds nothing to disturb
-	if v.pinned {
+	if v.pinned && !v.swift {
 		if _, err := c.exec(v.ctx, commit); err != nil {
 			v.failed = failure("end a read", err)
 		}
@@ -61,7 +91,7 @@ func (v *view) end() {
 }
 
 func (v *view) pin(query func() error) error {
-	if v.pinned {
+	if v.pinned || v.swift {
 		return query()
 	}
 	v.store.turn.RLock()
@@ -79,6 +109,12 @@ func (v *view) begun() error {
 	if v.pinned {
 		return v.failed
 	}
+	if v.swift {
+		v.store.turn.RLock()
+		defer v.store.turn.RUnlock()
+		v.pinned, v.seq = true, v.store.seq
+		return nil
+	}
 	var only int
 	return v.row("read", touch, nil, &only)
 }
@@ -86,6 +122,12 @@ func (v *view) begun() error {
 func (v *view) find(key vault.Key) (*index, error) {
 	if err := v.begun(); err != nil {
 		return nil, err
+	}
+	if v.swift {
+		if ix, found := v.store.vaults.get(key, v.seq); found {
+			return ix, nil
+		}
+		return nil, v.miss()
 	}
 	if ix, found := v.scanned[key]; found {
 		return ix, nil
@@ -118,7 +160,16 @@ func (v *view) scan(key vault.Key) (*index, error) {
 	return ix, nil
 }
 
+// miss ends a swift view.
+func (v *view) miss() error {
+	v.missed = true
+	return errMissed
+}
+
 func (v *view) rebuild(key vault.Key) (*index, error) {
+	if v.swift {
+		return nil, v.miss()
+	}
 	v.store.mismatch(key)
 	return v.scan(key)
 }
@@ -126,6 +177,12 @@ func (v *view) rebuild(key vault.Key) (*index, error) {
 func (v *view) account(account vault.Account) (usage, error) {
 	if err := v.begun(); err != nil {
 		return usage{}, err
+	}
+	if v.swift {
+		if u, found := v.store.accounts.get(account, v.seq); found {
+			return u, nil
+		}
+		return usage{}, v.miss()
 	}
 	certain := !v.doubt.touchesAccount(account)
 	if certain {
@@ -139,6 +196,8 @@ func (v *view) account(account vault.Account) (usage, error) {
 	}
 	return u, err
 }
+
+func (v *view) swiftly() bool { return v.swift }
 
 func (v *view) guess(key vault.Key) (int64, bool) {
 	ix, known := v.store.vaults.get(key, latest)

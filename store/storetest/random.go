@@ -97,6 +97,10 @@ func drawStep(t *rapid.T) step {
 	subscription := vault.Subscription{Account: rapid.SampledFrom(someAccounts).Draw(t, "subscriber")}
 	keep := rapid.IntRange(0, 3).Draw(t, "keep")
 	config := vault.Config{Title: rapid.StringN(0, 5, 20).Draw(t, "title")}
+	resource := vault.Resource{
+		Account: key.Account, Name: id, Address: string(key.Account) + "/" + id, Seen: record.Published,
+		Nodes: rapid.SampledFrom([][]string{nil, {key.Node}}).Draw(t, "nodes"),
+	}
 	put := step{"put", func(tx vault.Tx) (any, error) { return tx.Put(key, record) }}
 	return rapid.SampledFrom([]step{
 		put, put, put,
@@ -111,6 +115,8 @@ func drawStep(t *rapid.T) step {
 		{"prune", func(tx vault.Tx) (any, error) { return nil, tx.Prune(key, keep) }},
 		{"subscribe", func(tx vault.Tx) (any, error) { return nil, tx.Subscribe(key, subscription) }},
 		{"unsubscribe", func(tx vault.Tx) (any, error) { return tx.Unsubscribe(key, subscription) }},
+		{"keep a resource", func(tx vault.Tx) (any, error) { return nil, tx.KeepResource(resource) }},
+		{"drop a resource", func(tx vault.Tx) (any, error) { return nil, tx.DropResource(key.Account, id) }},
 		{"read", func(tx vault.Tx) (any, error) { return tx.Records(key, []string{id, record.ID}) }},
 	}).Draw(t, "step")
 }
@@ -184,18 +190,19 @@ func (m *machine) reopen(t *rapid.T) {
 	}
 	m.store = m.f.opener(m.f.T, m.dir)
 	m.model.Run = m.store.Run()
+	for _, account := range someAccounts {
+		for _, node := range someNodes {
+			m.look(t, vault.Key{Account: account, Node: node})
+		}
+	}
 }
 
-// check compares all that can be read.
-func (m *machine) check(t *rapid.T) {
+// check compares all that can be read, of one vault at a time.
+func (m *machine) check(t *rapid.T) { m.look(t, keys.Draw(t, "key")) }
+
+func (m *machine) look(t *rapid.T, key vault.Key) {
 	err := m.store.View(m.f.Context(), func(v vault.View) error {
-		for _, account := range someAccounts {
-			compareCalls(t, v, m.model, "usage", func(v vault.View) (any, error) { return v.Usage(account) })
-			compareCalls(t, v, m.model, "vaults", func(v vault.View) (any, error) { return v.Vaults(account) })
-			for _, node := range someNodes {
-				m.checkVault(t, v, vault.Key{Account: account, Node: node})
-			}
-		}
+		m.checkVault(t, v, key)
 		return nil
 	})
 	if err != nil {
@@ -214,9 +221,27 @@ func (m *machine) checkVault(t *rapid.T, v vault.View, key vault.Key) {
 		"changes":       func(v vault.View) (any, error) { return v.Changes(key, after, limit) },
 		"all":           func(v vault.View) (any, error) { return v.Changes(key, 0, unlimited) },
 		"subscriptions": func(v vault.View) (any, error) { return v.Subscriptions(key) },
+		"usage":         func(v vault.View) (any, error) { return v.Usage(key.Account) },
+		"vaults":        func(v vault.View) (any, error) { return v.Vaults(key.Account) },
+		"resources":     func(v vault.View) (any, error) { return v.Resources() },
 	} {
 		compareCalls(t, v, m.model, name, call)
+		m.compareGlance(t, name, call)
 	}
+}
+
+// compareGlance wants the same of a Glance as of a View.
+func (m *machine) compareGlance(t *rapid.T, what string, call func(vault.View) (any, error)) {
+	var got any
+	err := m.store.Glance(m.f.Context(), func(v vault.View) (err error) {
+		got, err = call(v)
+		return err
+	})
+	want, wantErr := call(m.model)
+	if sentinel(err) != sentinel(wantErr) {
+		t.Fatalf("%s at a glance: error %v, want %v", what, err, wantErr)
+	}
+	compare(t, what+" at a glance", got, want)
 }
 
 func compareCalls(t *rapid.T, real vault.View, model *Model, what string, call func(vault.View) (any, error)) {

@@ -138,6 +138,13 @@ func (f *fixture) view(fn func(vault.View) error) {
 	}
 }
 
+func (f *fixture) glance(fn func(vault.View) error) {
+	f.Helper()
+	if err := f.store.Glance(f.Context(), fn); err != nil {
+		f.Fatal("glance:", err)
+	}
+}
+
 func (f *fixture) create(key vault.Key) vault.Vault {
 	f.Helper()
 	var v vault.Vault
