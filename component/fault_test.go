@@ -300,3 +300,30 @@ func TestLargeAnswersAreWholeOrRefused(t *testing.T) {
 	d.Receives(`<iq type='*' id='*' from='*'>*</iq>`)
 	d.Asks("get", ping)
 }
+
+// Where nobody waits for an answer, a fault of ours ends nothing either: the
+// states that a device is told when it arrives and after a handshake.
+func TestPanicBesideRequests(t *testing.T) {
+	t.Parallel()
+	host := hosttest.New(t)
+	_, store := serveFaulty(t, host, nil)
+	d := host.Device("alice/phone")
+	d.Asks("set", publishing("a"))
+	d.Asks("set", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><subscribe node='notes' jid='alice@localhost'/></pubsub>`)
+	store.set(func() error { panic("made by the test") })
+	d.Sends(`<presence to='` + host.Component() + `'/>`)
+	d.ReceivesNothing()
+	number := host.AwaitAttached()
+	host.Drop()
+	host.AwaitReattached(number)
+	same := host.SameConnection()
+	d.Receives(`<presence from='` + host.Component() + `'/>`)
+	query := d.Receives(`<iq type='get' id='*' from='*'><query xmlns='http://jabber.org/protocol/disco#info'/></iq>`)
+	if err := d.Reply(query, ""); err != nil {
+		t.Fatal(err)
+	}
+	d.ReceivesNothing()
+	store.set(func() error { return nil })
+	d.Asks("get", getNotes)
+	same()
+}
