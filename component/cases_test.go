@@ -147,3 +147,53 @@ func TestC17C19Pages(t *testing.T) {
 	}
 	s.survived()
 }
+
+// C49: each way to change a vault tells the other devices, with the record's
+// revision; what stores nothing tells nothing.
+func TestC49EachChangeIsTold(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	laptop := s.host.Device("alice/laptop")
+	laptop.Asks("set", publishing("first"))
+	send(t, s.alice, `<presence to='vault.localhost'/>`)
+	s.alice.Asks("set", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><subscribe node='notes' jid='alice@localhost/phone'/></pubsub>`)
+	item := func(id string) string { return `<item id='` + id + `'>` + foreign("x") + `</item>` }
+	several := func(items ...string) string {
+		return `<pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='notes'>` + strings.Join(items, "") + `</publish></pubsub>`
+	}
+	for _, row := range []struct {
+		name, request string
+		told          []string // what stands in the events, one after the other
+	}{
+		{"new record", several(item("a")), []string{`}item id="a"`}},
+		{"generated id", several(`<item>` + foreign("x") + `</item>`), []string{`}item id="`}},
+		{"overwrite", several(item("a")), []string{`}item id="a"`}},
+		{"overwrite by the same", several(item("a")), []string{`}item id="a"`}},
+		{"several", several(item("a"), item("first")), []string{`}item id="a"`, `}item id="first"`}},
+		{"refused", several(item("a"), item("b"), item("c")), nil},
+		{"retract", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><retract node='notes'><item id='a'/></retract></pubsub>`, []string{`}retract id="a"`}},
+		{"refused retract", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><retract node='notes'><item id='a'/></retract></pubsub>`, nil},
+		{"delete", `<pubsub xmlns='http://jabber.org/protocol/pubsub#owner'><delete node='notes'/></pubsub>`, []string{`}delete node="notes"`}},
+		{"made again, without the subscription", publishing("a"), nil},
+	} {
+		if _, err := laptop.IQ(t.Context(), "set", "vault.localhost", row.request); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, message := range s.got(s.alice) {
+			got = append(got, string(infoset(t, message.Raw)))
+		}
+		if len(got) != len(row.told) {
+			t.Errorf("%s: told by %s, want %d messages", row.name, got, len(row.told))
+			continue
+		}
+		for i, want := range row.told {
+			// The last message of a commit tells where the vault stands now.
+			last := i == len(got)-1
+			if !strings.Contains(got[i], want) || strings.Contains(got[i], "{urn:pepvault:sync:0}state") != last {
+				t.Errorf("%s: told by %s, want %s", row.name, got[i], want)
+			}
+		}
+	}
+	s.survived()
+}
