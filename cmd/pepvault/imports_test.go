@@ -31,6 +31,9 @@ var arrows = []struct {
 	{"component/lane", nil},
 	{"component/loopback", nil},
 	{"component/hosttest", []string{"component/loopback"}},
+	// Tests alone, apart from those of component: the store that they use is
+	// storetest's.
+	{"component/live", []string{"component", "component/link", "component/lane", "pep", "pep/wire", "vault"}},
 	{"store/sqlite", []string{"vault"}},
 	{"store/postgres", []string{"vault"}},
 	{"store/storetest", []string{"vault"}},

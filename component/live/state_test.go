@@ -1,4 +1,4 @@
-package component_test
+package live_test
 
 import (
 	"fmt"
