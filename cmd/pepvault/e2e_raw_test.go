@@ -88,6 +88,18 @@ func (d *rawDevice) says(raw string) (all []c2s.Stanza, ended error) {
 	}
 }
 
+// must asks the service for what has to succeed, and returns the answer.
+func (d *rawDevice) must(typ, payload string) element {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
+	defer cancel()
+	answer, err := d.IQ(ctx, typ, d.service, []byte(payload))
+	if err != nil || answer.Type != "result" {
+		d.t.Fatalf("%s, %s: %s, %v", d.JID(), payload, answer.Raw, err)
+	}
+	return parse(d.t, answer.Raw)
+}
+
 // hears returns the next stanza from the service.
 func (d *rawDevice) hears() c2s.Stanza {
 	d.t.Helper()
