@@ -122,7 +122,7 @@ func gone(revision vault.Revision, id string) vault.Change {
 }
 
 // unlimited is a limit that no test reaches.
-var unlimited = vault.PageLimit{Records: 1 << 20, Cost: 1 << 40}
+var unlimited = vault.PageLimit{Records: 1 << 20, Cost: 1 << 30}
 
 func (f *fixture) update(fn func(vault.Tx) error) {
 	f.Helper()
