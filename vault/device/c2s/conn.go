@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 var (
@@ -228,7 +230,7 @@ func (c *Conn) answered(s Stanza) bool {
 }
 
 // answersFor reports whether from may answer a request to to (RFC 6120
-// §8.2.3); c.mu is held. Servers normalise the case of what comes before the resource.
+// §8.2.3); c.mu is held.
 func (c *Conn) answersFor(to, from string) bool {
 	if sameJID(to, from) {
 		return true
@@ -238,8 +240,15 @@ func (c *Conn) answersFor(to, from string) bool {
 	return own && (from == "" || sameJID(from, c.bare) || sameJID(from, c.full) || strings.EqualFold(from, domain))
 }
 
+// sameJID reports whether two spellings are one JID to a server: it may write
+// any character in its compatible form, and what comes before the resource in
+// lower case (RFC 6122).
 func sameJID(a, b string) bool {
+	if a == b {
+		return true
+	}
 	aBare, aResource, _ := strings.Cut(a, "/")
 	bBare, bResource, _ := strings.Cut(b, "/")
-	return aResource == bResource && strings.EqualFold(aBare, bBare)
+	return norm.NFKC.String(aResource) == norm.NFKC.String(bResource) &&
+		strings.EqualFold(norm.NFKC.String(aBare), norm.NFKC.String(bBare))
 }

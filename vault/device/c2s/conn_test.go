@@ -188,6 +188,30 @@ func TestAnswerMustComeFromWhomWasAsked(t *testing.T) {
 	}
 }
 
+// Servers answer in their own spelling of an address.
+func TestAnswerInAnotherSpelling(t *testing.T) {
+	t.Parallel()
+	options := serve(t, true, func(s *script) {
+		s.login("alice@example.org/r", "")
+		for range 4 {
+			id := s.expect(`<iq type='get' id='([^']*)' to='[^']*'><q/></iq>`)
+			s.send("<iq type='result' id='" + id + "' from='cafe@example.org/\u00e9'><evil/></iq>")
+			s.send("<iq type='result' id='" + id + "' from='caf\u00e9@example.org/E\u0301'><evil/></iq>")
+			s.send("<iq type='result' id='" + id + "' from='caf\u00e9@example.org/\u00e9'><good/></iq>")
+		}
+		s.expect(`</stream:stream>`)
+	})
+	c := dial(t, options)
+	for _, to := range []string{
+		"caf\u00e9@example.org/\u00e9", "cafe\u0301@example.org/e\u0301", "CAFE\u0301@Example.org/\u00e9", "\uff43af\u00e9@example.org/\u00e9",
+	} {
+		answer, err := c.IQ(t.Context(), "get", to, []byte("<q/>"))
+		if err != nil || !strings.Contains(string(answer.Raw), "<good/>") {
+			t.Errorf("answer of %s: %s, %v", to, answer.Raw, err)
+		}
+	}
+}
+
 func TestUnknownRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	options := serve(t, true, func(s *script) {
