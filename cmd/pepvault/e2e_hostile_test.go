@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -53,6 +54,7 @@ func (h *host) checkSpellings(t *testing.T) {
 		var devices []*rawDevice
 		for i, spelling := range spellings {
 			d := mustConnectRaw(t, h.server, spelling, fmt.Sprintf("Device %d", i), hostileJID)
+			d.knowsItself()
 			d.must("set", publish("spellings", strconv.Itoa(i), record(1, spelling)))
 			devices = append(devices, d)
 		}
@@ -66,6 +68,20 @@ func (h *host) checkSpellings(t *testing.T) {
 			if len(read) != len(spellings) {
 				t.Errorf("%s reads %d records, want %d", d.JID(), len(read), len(spellings))
 			}
+		}
+	}
+}
+
+// knowsItself holds that the host's answer about the account is taken for
+// one, in whose spelling it may come.
+func (d *rawDevice) knowsItself() {
+	d.t.Helper()
+	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
+	defer cancel()
+	for _, to := range []string{"", d.account} {
+		answer, err := d.IQ(ctx, "get", to, []byte("<query xmlns='"+nsDisco+"info'/>"))
+		if err != nil || answer.Type != "result" {
+			d.t.Errorf("%s asks %q: %s, %v", d.JID(), to, answer.Raw, err)
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 type rawDevice struct {
 	*c2s.Conn
 	t       *testing.T
+	account string // as it was dialled
 	service string
 	heard   chan c2s.Stanza
 	fences  int
@@ -30,7 +31,7 @@ type rawDevice struct {
 // with the test.
 func connectRaw(t *testing.T, server *servers.Server, account, resource, service string) (*rawDevice, error) {
 	t.Helper()
-	d := &rawDevice{t: t, service: service, heard: make(chan c2s.Stanza, 1024)}
+	d := &rawDevice{t: t, account: account, service: service, heard: make(chan c2s.Stanza, 1024)}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	conn, err := c2s.Dial(ctx, c2s.Options{
