@@ -120,13 +120,19 @@ func TestMemoryStaysFlatUnderRequests(t *testing.T) {
 	}
 }
 
-// settled waits until no more goroutines run than wanted.
-func settled(t *testing.T, want int) {
+// spare is how many goroutines the service keeps for the next requests, at
+// most.
+const spare = 64
+
+// settled waits until no more goroutines run than before, but for spare ones.
+func settled(t *testing.T, before int) {
 	t.Helper()
+	want := before + spare
 	deadline := time.Now().Add(20 * time.Second)
 	for runtime.NumGoroutine() > want {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d goroutines run, want %d", runtime.NumGoroutine(), want)
+			stacks := make([]byte, 1<<20)
+			t.Fatalf("%d goroutines run, want %d:\n%s", runtime.NumGoroutine(), want, stacks[:runtime.Stack(stacks, true)])
 		}
 		runtime.Gosched()
 	}
