@@ -202,7 +202,7 @@ func (s *Store) transact(batch []*job) error {
 func (s *Store) runJob(j *job, all *changes) (wrote bool, err error) {
 	t := &tx{store: s, batch: all, own: newChanges()}
 	t.ctx, t.conn, t.source = s.ctx, s.writer, t
-	j.err, j.panicked = call(j.fn, t)
+	j.panicked, j.err = call(j.fn, t)
 	j.hooks = nil
 	if t.failed != nil {
 		return false, t.failed
@@ -226,13 +226,13 @@ func (s *Store) runJob(j *job, all *changes) (wrote bool, err error) {
 	return !refused, nil
 }
 
-func call(fn func(*tx) error, t *tx) (err error, panicked *Panic) {
+func call(fn func(*tx) error, t *tx) (panicked *Panic, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			panicked = &Panic{Value: value, Stack: debug.Stack()}
 		}
 	}()
-	return fn(t), nil
+	return nil, fn(t)
 }
 
 // beginWrite waits out other programs' locks.
