@@ -51,6 +51,7 @@ type Service struct {
 	queues    queues
 	messages  messageIDs
 	verifier  verifier
+	missed    missed
 	stopping  atomic.Bool
 }
 
@@ -72,6 +73,7 @@ func New(o Options) *Service {
 		log:       o.Logger,
 		queues:    queues{bound: o.MaxPending, busy: map[string]*queue{}},
 		messages:  newMessageIDs(),
+		missed:    missed{resources: map[string]bool{}},
 		verifier: verifier{
 			request:  o.Request,
 			timeout:  o.VerifyTimeout,
@@ -143,9 +145,14 @@ func (s *Service) request(ctx context.Context, st link.Stanza) {
 	if from.host != "" {
 		name = from.host // has no "@", so it can't be an account's
 	}
-	// A request that was taken is carried out, whatever becomes of the link.
-	ctx = context.WithoutCancel(ctx)
-	if !s.queues.push(name, func() { s.serve(ctx, from, r) }) {
+	if !s.queues.push(name, func() {
+		// Events need no place, so who makes them waits while the host takes
+		// less than there is to say. Without a host nobody waits: who is known
+		// is told anyway when it is back.
+		_ = s.writer.Room(ctx)
+		// A request that was taken is carried out, whatever becomes of the link.
+		s.serve(context.WithoutCancel(ctx), from, r)
+	}) {
 		r.fail(overloaded("this account has too many requests waiting"))
 	}
 }
@@ -254,7 +261,9 @@ func (s *Service) notify(notices []pep.Notice) {
 			if len(message) > s.maxStanza {
 				panic(fmt.Sprintf("component: an event of %d bytes was let in", len(message)))
 			}
-			s.writer.Small(message)
+			if !s.writer.Small(message) {
+				s.catchUp(n.To)
+			}
 		}
 	}
 }

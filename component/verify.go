@@ -51,15 +51,16 @@ func (v *verifier) end() {
 	v.asking.Wait()
 }
 
-// run has f called beside everything else, while there is a connection.
-func (v *verifier) run(f func(ctx context.Context)) {
+// run has f called beside everything else; false if there is no connection.
+func (v *verifier) run(f func(ctx context.Context)) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.attached == nil {
-		return
+		return false
 	}
 	ctx := v.attached
 	v.asking.Go(func() { f(ctx) })
+	return true
 }
 
 // there asks one resource. known is false if the question could not be asked
@@ -133,8 +134,8 @@ func (s *Service) tellStates(ctx context.Context, to pep.Sender) {
 }
 
 // beside is verifier.run with a guard.
-func (s *Service) beside(f func(ctx context.Context)) {
-	s.verifier.run(func(ctx context.Context) {
+func (s *Service) beside(f func(ctx context.Context)) bool {
+	return s.verifier.run(func(ctx context.Context) {
 		defer s.guard()
 		f(ctx)
 	})

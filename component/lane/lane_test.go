@@ -414,25 +414,39 @@ func TestNothingLost(t *testing.T) {
 			}
 		})
 	}
+	sent := make(chan struct{})
+	go func() { sending.Wait(); close(sent) }()
 	got := make(map[string]int)
 	var cut sync.WaitGroup
 	for lives := 0; ; lives++ {
 		ours, host := tcpPair(t)
+		over := make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
 		cut.Go(func() {
 			limit := int64(1 << 40)
 			if lives < 20 {
 				limit = 300
+				cut.Go(func() { // what is left may be less than the limit
+					select {
+					case <-sent:
+						_ = host.SetReadDeadline(time.Unix(1, 0))
+					case <-over:
+					}
+				})
 			}
+			defer close(over)
 			read, _ := io.ReadAll(io.LimitReader(host, limit))
 			for f := range strings.SplitAfterSeq(string(read), ">") {
 				got[f]++
 			}
 			_ = host.Close()
+			if lives < 20 {
+				cancel() // as the reader of the stream does
+			}
 		})
-		ctx, cancel := context.WithCancel(t.Context())
 		if lives == 20 {
 			go func() {
-				sending.Wait()
+				<-sent
 				_ = w.Drain(t.Context())
 			}()
 		}

@@ -147,3 +147,42 @@ func TestFlappingIsSlow(t *testing.T) {
 		}
 	})
 }
+
+// TestFailingInTurns: a host that fails in one way and another costs a line for
+// each way, and one more where it lasts.
+func TestFailingInTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := &moody{conns: make(chan *hostConn)}
+		turns := 0
+		m.mood = func(c *hostConn) {
+			if turns++; turns%2 == 0 {
+				m.refuse("conflict")(c)
+			} else {
+				_ = c.Close()
+			}
+		}
+		r := newRecorder()
+		opts := r.options("host:1")
+		opts.Backoff = Backoff{}
+		opts.Dial = m.dial
+		_, said, stop := start(t, opts, r)
+		time.Sleep(tellAgain - time.Second)
+		want := []string{"handshake failed", "conflict"}
+		if got := said.messages(); !slices.Equal(got, want) {
+			t.Errorf("log: got %v, want %v", got, want)
+		}
+		time.Sleep(time.Minute)
+		if got := said.messages(); !slices.Equal(got, slices.Repeat(want, 2)) {
+			t.Errorf("log: got %v, want %v twice", got, want)
+		}
+		m.turn(m.attach)
+		_ = (<-m.conns).Close()
+		m.turn(m.refuse("conflict"))
+		time.Sleep(time.Minute)
+		_ = stop()
+		if got := said.messages()[4:]; !slices.Equal(got, []string{"attached", "detached", "conflict"}) {
+			t.Errorf("log after a connection: got %v", got)
+		}
+	})
+}

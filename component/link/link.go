@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"mellium.im/xmpp/jid"
 )
@@ -59,6 +60,7 @@ type Link struct {
 
 	answers  answers
 	attaches atomic.Uint64
+	told     map[string]time.Time // of Run alone: failures logged since the last connection
 
 	mu    sync.Mutex
 	state state
@@ -71,7 +73,7 @@ func New(opts Options, h Handler) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Link{opts: opts, addr: addr, handler: h, state: state{reason: "connecting"}}, nil
+	return &Link{opts: opts, addr: addr, handler: h, told: map[string]time.Time{}, state: state{reason: "connecting"}}, nil
 }
 
 // JID is the component's domain as it stands in `from`.

@@ -72,6 +72,7 @@ func (l *Link) attach(ctx context.Context, c *connection) error {
 	defer stop()
 
 	l.attaches.Add(1)
+	clear(l.told)
 	l.answers.start()
 	l.set(state{attached: true, reason: "attached"})
 	l.opts.Logger.Info("attached", "server", l.opts.Server, "jid", l.opts.JID)
@@ -176,6 +177,11 @@ func reason(err error) string {
 	return said
 }
 
+// tellAgain is how soon a kind of failure is logged again that was logged
+// since the last connection: a host that fails now in one way, now in another,
+// does not fill the log.
+const tellAgain = 5 * time.Minute
+
 // refused notes a failed try. Each kind of failure is logged when it begins,
 // not at every try.
 func (l *Link) refused(ctx context.Context, err error) {
@@ -196,9 +202,10 @@ func (l *Link) refused(ctx context.Context, err error) {
 	case errors.As(err, &said):
 		msg = "host refuses"
 	}
-	if !l.set(state{kind: msg, reason: msg + ": " + reason(err)}) {
+	if !l.set(state{kind: msg, reason: msg + ": " + reason(err)}) || time.Since(l.told[msg]) < tellAgain {
 		return
 	}
+	l.told[msg] = time.Now()
 	args := []any{"server", l.opts.Server, "jid", l.opts.JID, "reason", reason(err)}
 	if hint != "" {
 		args = append(args, "hint", hint)
