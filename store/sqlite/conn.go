@@ -80,9 +80,9 @@ var statementText = [allStatements]string{
 	accountUsage: `SELECT count(DISTINCT v.id), coalesce(sum(length(r.payload)), 0)
 		FROM vault v LEFT JOIN record r ON r.id BETWEEN v.id << 16 AND (v.id << 16) + 65535
 		WHERE v.account = ?`,
-	readItem:  "SELECT " + recordColumns + " FROM record WHERE vault = ? AND item = ?",
-	readRow:   "SELECT " + recordColumns + " FROM record WHERE id = ?",
-	readRange: "SELECT id, " + recordColumns + " FROM record WHERE id BETWEEN ? AND ?",
+	readItem:      "SELECT " + recordColumns + " FROM record WHERE vault = ? AND item = ?",
+	readRow:       "SELECT " + recordColumns + " FROM record WHERE id = ?",
+	readRange:     "SELECT id, " + recordColumns + " FROM record WHERE id BETWEEN ? AND ?",
 	readResources: "SELECT account, name, address, seen, nodes FROM resource ORDER BY account, name",
 
 	beginWrite: "BEGIN IMMEDIATE",
