@@ -3,13 +3,23 @@ package component
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
+
+// maxSpare is how many goroutines wait for the next queue that begins. A new
+// one would have to grow its stack first, for a fifth of what a read costs.
+const maxSpare = 64
 
 // queues holds the waiting requests, a queue for each name that has any. A
 // queue has a goroutine for as long as something is in it, so idle accounts
 // cost nothing.
 type queues struct {
 	bound int // of the requests of one name, the one being served included
+
+	begun  chan func()   // taken by goroutines that are to spare
+	ended  chan struct{} // closed by end
+	ending sync.Once
+	spare  atomic.Int32
 
 	mu   sync.Mutex
 	busy map[string]*queue
@@ -18,6 +28,10 @@ type queues struct {
 
 type queue struct {
 	jobs []func()
+}
+
+func newQueues(bound int) queues {
+	return queues{bound: bound, begun: make(chan func()), ended: make(chan struct{}), busy: map[string]*queue{}}
 }
 
 // push has a job done after all others of that name; false if too many wait.
@@ -33,13 +47,39 @@ func (q *queues) push(name string, job func()) bool {
 	}
 	waiting := &queue{jobs: []func(){job}}
 	q.busy[name] = waiting
-	go func() {
+	serve := func() {
 		for ; job != nil; job = q.next(name, waiting) {
 			job()
 		}
-	}()
+	}
+	select {
+	case q.begun <- serve:
+	default:
+		go q.work(serve)
+	}
 	return true
 }
+
+// work serves one queue after the other.
+func (q *queues) work(serve func()) {
+	for {
+		serve()
+		if q.spare.Add(1) > maxSpare {
+			q.spare.Add(-1)
+			return
+		}
+		select {
+		case serve = <-q.begun:
+			q.spare.Add(-1)
+		case <-q.ended:
+			return
+		}
+	}
+}
+
+// end has the goroutines that are to spare end. What is pushed later is still
+// served.
+func (q *queues) end() { q.ending.Do(func() { close(q.ended) }) }
 
 // next drops the job that is done and returns the one behind it; nil if the
 // queue has ended.

@@ -71,7 +71,7 @@ func New(o Options) *Service {
 		wire:      o.Wire,
 		maxStanza: o.MaxStanza,
 		log:       o.Logger,
-		queues:    queues{bound: o.MaxPending, busy: map[string]*queue{}},
+		queues:    newQueues(o.MaxPending),
 		messages:  newMessageIDs(),
 		missed:    missed{resources: map[string]bool{}},
 		verifier: verifier{
@@ -119,6 +119,7 @@ func (s *Service) Stanza(ctx context.Context, st link.Stanza) {
 // answered, or until ctx ends.
 func (s *Service) Stop(ctx context.Context) error {
 	s.stopping.Store(true)
+	defer s.queues.end()
 	return s.queues.wait(ctx)
 }
 
