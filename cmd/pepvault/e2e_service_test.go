@@ -63,6 +63,13 @@ func newService(t *testing.T, program, jid, server, secret, more string) *servic
 func (s *service) start() {
 	s.t.Helper()
 	attached := s.log.count("msg=attached")
+	s.launch()
+	s.awaitAttached(attached + 1)
+}
+
+// launch runs the service and does not wait for anything.
+func (s *service) launch() {
+	s.t.Helper()
 	cmd := exec.Command(s.program, "serve", "--config", s.config)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -77,16 +84,21 @@ func (s *service) start() {
 		_ = cmd.Wait() // its exit code is looked at where one is expected
 		close(s.exited)
 	}()
-	s.awaitAttached(attached + 1)
 }
 
 // awaitAttached waits until the service has been attached n times in all.
 func (s *service) awaitAttached(n int) {
 	s.t.Helper()
+	s.awaitLog("msg=attached", n)
+}
+
+// awaitLog waits until n lines of the log have that part.
+func (s *service) awaitLog(part string, n int) {
+	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 60*time.Second)
 	defer cancel()
-	if err := s.log.await(ctx, s.exited, "msg=attached", n); err != nil {
-		s.t.Fatalf("not attached %d times: %v\n%s", n, err, s.log.tail(40))
+	if err := s.log.await(ctx, s.exited, part, n); err != nil {
+		s.t.Fatalf("not %d lines with %s: %v\n%s", n, part, err, s.log.tail(40))
 	}
 }
 
