@@ -185,6 +185,9 @@ func (m *machine) adopt(vaults []vault.Vault) {
 }
 
 func (m *machine) reopen(t *rapid.T) {
+	if rapid.IntRange(0, 7).Draw(t, "reopens at 0") != 0 {
+		return
+	}
 	if err := m.store.Close(); err != nil {
 		t.Fatal(err)
 	}
