@@ -278,4 +278,3 @@ func testAbsentVault(f *fixture) {
 	f.update(func(tx vault.Tx) error { return tx.Delete(notes) })
 	check("deleted")
 }
-
