@@ -173,7 +173,9 @@ func TestFailingInTurns(t *testing.T) {
 			t.Errorf("log: got %v, want %v", got, want)
 		}
 		time.Sleep(time.Minute)
-		if got := said.messages(); !slices.Equal(got, slices.Repeat(want, 2)) {
+		// Which of the two is due again first is for chance to say.
+		got := said.messages()
+		if slices.Sort(got[min(2, len(got)):]); !slices.Equal(got, []string{"handshake failed", "conflict", "conflict", "handshake failed"}) {
 			t.Errorf("log: got %v, want %v twice", got, want)
 		}
 		m.turn(m.attach)
