@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -246,6 +247,7 @@ func (l *link) write() {
 	defer close(l.written)
 	var batch []byte
 	for {
+		runtime.Gosched() // whoever is about to send too goes into this batch
 		var last, ok bool
 		batch, last, ok = l.out.take(batch)
 		if !ok {
