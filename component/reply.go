@@ -32,7 +32,7 @@ type reply struct {
 func (r *reply) answer(a any) {
 	later, large := a.(pep.Later)
 	if !large {
-		answer := r.encode(nil, a)
+		answer := r.encode(make([]byte, 0, roomFor(a)), a)
 		if r.given.CompareAndSwap(false, true) {
 			r.place.Small(answer)
 		}
@@ -60,6 +60,17 @@ func (r *reply) produce(later pep.Later) (answer []byte) {
 		return wire.AppendError(nil, header(r.stanza), err)
 	}
 	return r.encode(make([]byte, 0, later.Cost), a)
+}
+
+// roomFor is about what a small answer takes.
+func roomFor(a any) int {
+	room := 512
+	if page, ok := a.(pep.ItemsPage); ok {
+		for i := range page.Records {
+			room += page.Records[i].Cost()
+		}
+	}
+	return room
 }
 
 func (r *reply) encode(dst []byte, a any) []byte {

@@ -258,7 +258,7 @@ func (s *Service) notify(notices []pep.Notice) {
 			bodies = wire.EventBody(event, quiet)
 		}
 		for _, body := range bodies {
-			message := wire.AppendMessage(nil, s.addresses.service, n.To, s.messages.next(), body)
+			message := wire.AppendMessage(make([]byte, 0, len(body)+256), s.addresses.service, n.To, s.messages.next(), body)
 			if len(message) > s.maxStanza {
 				panic(fmt.Sprintf("component: an event of %d bytes was let in", len(message)))
 			}
