@@ -79,7 +79,7 @@ func PrepareDomain(domain string) (string, error) {
 		return "", fmt.Errorf("%w: domain is too long or not plain text", ErrMalformedAddress)
 	}
 	domain = norm.NFC.String(strings.ToLower(strings.TrimSuffix(domain, ".")))
-	if domain == "" || len(domain) > MaxAddressPart || strings.ContainsAny(domain, "@/ ") {
+	if domain == "" || strings.HasSuffix(domain, ".") || len(domain) > MaxAddressPart || strings.ContainsAny(domain, "@/ ") {
 		return "", fmt.Errorf("%w: domain", ErrMalformedAddress)
 	}
 	return domain, nil

@@ -50,6 +50,7 @@ func TestPrepareAccountRefuses(t *testing.T) {
 		{"a slash that NFKC makes", "a\uff0fb\u2665@example.org"},
 		{"an at that NFKC makes", "a\uff20b\u2665@example.org"},
 		{"long local part", strings.Repeat("a", vault.MaxAddressPart+1) + "@example.org"},
+		{"two dots at the end", "alice@example.org.."},
 		{"space in the domain", "alice@exa mple.org"},
 	}
 	for _, tt := range tests {
