@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,17 +97,23 @@ func saving(id string) (kind, payload string) {
 	return kind, string(raw)
 }
 
-// benchmarkAccounts has 64 accounts do the same, each one request after the
-// other.
-func benchmarkAccounts(b *testing.B, kind, payload string) {
+// benchmarkAccounts has 64 accounts ask, each one request after the other, of a
+// vault with so many records.
+func benchmarkAccounts(b *testing.B, records int, ask func() (kind, payload string)) {
 	host := startEmbedded(b)
 	devices := make([]*loopback.Device, 64)
+	var filling sync.WaitGroup
 	for i := range devices {
 		devices[i] = connect(b, host, "user"+strconv.Itoa(i), "phone")
-		if err := do(b.Context(), devices[i], "set", second(saving("login-1"))); err != nil {
-			b.Fatal(err)
-		}
+		filling.Go(func() {
+			for r := range records {
+				if err := do(b.Context(), devices[i], "set", second(saving("login-"+strconv.Itoa(r)))); err != nil {
+					b.Error(err)
+				}
+			}
+		})
 	}
+	filling.Wait()
 	var left atomic.Int64
 	left.Store(int64(b.N))
 	b.ResetTimer()
@@ -114,6 +121,7 @@ func benchmarkAccounts(b *testing.B, kind, payload string) {
 	for _, d := range devices {
 		group.Go(func() {
 			for left.Add(-1) >= 0 {
+				kind, payload := ask()
 				if err := do(b.Context(), d, kind, payload); err != nil {
 					b.Error(err)
 					return
@@ -125,16 +133,27 @@ func benchmarkAccounts(b *testing.B, kind, payload string) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "ops/s")
 }
 
+func reading(id string) (kind, payload string) {
+	kind, raw := wire.Ask(pep.Items{Node: demoNode, IDs: []string{id}})
+	return kind, string(raw)
+}
+
 func second(_, s string) string { return s }
 
+// BenchmarkServiceReadsOneRecord reads the same records again and again, as
+// the devices of an account do after a change.
 func BenchmarkServiceReadsOneRecord(b *testing.B) {
-	kind, payload := wire.Ask(pep.Items{Node: demoNode, IDs: []string{"login-1"}})
-	benchmarkAccounts(b, kind, string(payload))
+	benchmarkAccounts(b, 1, func() (string, string) { return reading("login-0") })
+}
+
+// BenchmarkServiceReadsAnyRecord reads records at random, of 16,384.
+func BenchmarkServiceReadsAnyRecord(b *testing.B) {
+	benchmarkAccounts(b, 256, func() (string, string) { return reading("login-" + strconv.Itoa(rand.IntN(256))) })
 }
 
 func BenchmarkServiceSaves(b *testing.B) {
-	kind, payload := saving("login-1")
-	benchmarkAccounts(b, kind, payload)
+	kind, payload := saving("login-0")
+	benchmarkAccounts(b, 1, func() (string, string) { return kind, payload })
 }
 
 // BenchmarkServiceSavesAlone has one account save, and reports what that

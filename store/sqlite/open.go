@@ -42,6 +42,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 		stopped:  make(chan struct{}),
 		vaults:   newCache[vault.Key, *index](indexBytes(o)),
 		accounts: newCache[vault.Account, usage](indexBytes(o) / 16),
+		recent:   newCache[place, recentRecord](indexBytes(o) / 16),
 	}
 	if err := s.open(ctx, path); err != nil {
 		s.giveUp()

@@ -37,6 +37,9 @@ type reading struct {
 	ctx    context.Context
 	conn   *conn
 	source source
+	// recent has records that were read lately; nil where what is read may
+	// not be committed yet.
+	recent *cache[place, recentRecord]
 	// failed is the first failure of the database; nothing works after it,
 	// because it may have ended the transaction.
 	failed error
@@ -249,6 +252,10 @@ func (r *reading) changes(ix *index, entries []*entry) ([]vault.Change, error) {
 			changes[i] = vault.Change{Record: vault.Record{ID: e.id, Revision: e.revision}, Gone: true}
 			continue
 		}
+		if known, found := r.recall(ix.id, e); found {
+			changes[i].Record = known
+			continue
+		}
 		wanted[ix.row(e.slot)] = i
 		low, high = min(low, int(e.slot)), max(high, int(e.slot))
 	}
@@ -257,6 +264,9 @@ func (r *reading) changes(ix *index, entries []*entry) ([]vault.Change, error) {
 		if found && row.revision == int64(entries[i].revision) {
 			changes[i].Record = row.record(entries[i].id)
 			delete(wanted, id)
+			if r.recent != nil && len(entries) <= fewRecords {
+				r.recent.offer(place{ix.id, entries[i].revision}, recentRecord{changes[i].Record}, 0)
+			}
 		}
 	}
 	var err error
@@ -270,6 +280,32 @@ func (r *reading) changes(ix *index, entries []*entry) ([]vault.Change, error) {
 		err = errMismatch
 	}
 	return changes, err
+}
+
+// place names what a vault held at a revision: it never changes, and neither
+// part is used again.
+type place struct {
+	vault    int64 // the vault's row
+	revision vault.Revision
+}
+
+// recentRecord is a record that was read lately.
+type recentRecord struct{ vault.Record }
+
+func (r recentRecord) bytes() int {
+	return 256 + len(r.ID) + len(r.Publisher) + len(r.Payload.Data)
+}
+
+// fewRecords is how many records a page may have to be kept in mind: whole
+// vaults would drive out what is asked for one by one.
+const fewRecords = 8
+
+func (r *reading) recall(id int64, e *entry) (vault.Record, bool) {
+	if r.recent == nil {
+		return vault.Record{}, false
+	}
+	known, found := r.recent.get(place{id, e.revision}, latest)
+	return known.Record, found
 }
 
 func (r *reading) eachInRange(low, high int64, take func(id int64, row *scanned)) error {

@@ -31,7 +31,8 @@ type Options struct {
 	Path   string
 	Logger *slog.Logger // required
 	// IndexBytes bounds about how much memory the order indexes of the
-	// recently used vaults take; 0 means DefaultIndexBytes.
+	// recently used vaults take; 0 means DefaultIndexBytes. A sixteenth of it
+	// more goes to the usage of accounts, and one to records read lately.
 	IndexBytes int
 }
 
@@ -63,6 +64,7 @@ type Store struct {
 
 	vaults   *cache[vault.Key, *index]
 	accounts *cache[vault.Account, usage]
+	recent   *cache[place, recentRecord]
 
 	fault      atomic.Pointer[fault] // nil: the latest write worked
 	mismatches atomic.Int64          // see mismatch; tests want 0

@@ -65,7 +65,7 @@ func (s *Store) view(ctx context.Context, fn func(*view) error) error {
 
 func (v *view) run(ctx context.Context, fn func(*view) error) error {
 	s := v.store
-	v.ctx, v.source = context.WithoutCancel(ctx), v
+	v.ctx, v.source, v.recent = context.WithoutCancel(ctx), v, s.recent
 	var err error
 	if v.conn, err = s.takeReader(ctx); err != nil {
 		return err
