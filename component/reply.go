@@ -77,6 +77,10 @@ func (r *reply) encode(dst []byte, a any) []byte {
 	if page, ok := a.(pep.ItemsPage); ok && r.namesOnly {
 		a = wire.ItemNamesPage{Page: page}
 	}
+	if info, ok := a.(pep.ServiceInfo); ok {
+		info.Name = r.service.name
+		a = info
+	}
 	answer := wire.AppendResult(dst, header(r.stanza), a)
 	if len(answer) > r.service.maxStanza {
 		// The host would close the stream for everybody.

@@ -149,3 +149,13 @@ func TestScripts(t *testing.T) {
 		})
 	}
 }
+
+func TestServiceHasItsConfiguredName(t *testing.T) {
+	t.Parallel()
+	host := hosttest.New(t)
+	serve(t, host, nil)
+	answer := host.Device("alice/phone").Asks("get", `<query xmlns='http://jabber.org/protocol/disco#info'/>`)
+	if !strings.Contains(string(answer.Raw), "Vaults") {
+		t.Errorf("the service's name is not in %s", answer.Raw)
+	}
+}

@@ -56,6 +56,9 @@ type VaultInfo struct {
 
 // ServiceInfo answers DescribeService.
 type ServiceInfo struct {
+	// Name is the service's name for people; the engine leaves it to whoever
+	// answers.
+	Name string
 	// Features are those of XEP-0060 §10 that work, without the prefix
 	// "http://jabber.org/protocol/pubsub#", sorted.
 	Features []string

@@ -13,7 +13,8 @@ var commonFeatures = []string{nsDiscoInfo, nsDiscoItems, nsPubsub, nsVersion, ns
 const metaData = nsPubsub + "#meta-data" // XEP-0060 §5.4
 
 func appendServiceInfo(dst []byte, a pep.ServiceInfo) []byte {
-	dst = append(dst, "<query xmlns='"+nsDiscoInfo+"'><identity category='pubsub' type='service' name='"+softwareName+"'/>"...)
+	dst = append(dst, "<query xmlns='"+nsDiscoInfo+"'><identity category='pubsub' type='service'"...)
+	dst = append(appendAttrIf(dst, "name", a.Name), "/>"...)
 	for _, f := range commonFeatures {
 		dst = appendFeature(dst, f)
 	}

@@ -209,6 +209,9 @@ func decodeServiceInfo(iq *element) (any, error) {
 	}
 	var a pep.ServiceInfo
 	for _, c := range query.children {
+		if c.name == (name{nsDiscoInfo, "identity"}) && c.attr("category") == "pubsub" {
+			a.Name = c.attr("name")
+		}
 		feature, isPubsub := strings.CutPrefix(c.attr("var"), nsPubsub+"#")
 		if c.name == (name{nsDiscoInfo, "feature"}) && isPubsub {
 			a.Features = append(a.Features, feature)

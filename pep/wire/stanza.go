@@ -32,6 +32,3 @@ type Pong struct{}
 
 // VersionInfo answers [Version].
 type VersionInfo struct{ Name, Version string }
-
-// The name of the software and of its identity in service discovery.
-const softwareName = "pepvault"
