@@ -6,10 +6,11 @@ import "pepvault/pep"
 // in which they must be sent (PROTOCOL §6): one for each change, since client
 // libraries drop events with several, and the <state/> in the last, since a
 // cursor inside a commit is never sent. An event of nothing but a state is that
-// alone. quiet leaves payloads out. A body may be shared by any number of
-// [AppendMessage].
+// alone. quiet is for a bare JID: there is one message, without payload, and
+// for several changes with the state alone. A body may be shared by any number
+// of [AppendMessage].
 func EventBody(ev *pep.Event, quiet bool) [][]byte {
-	if !ev.Deleted && len(ev.Changes) == 0 {
+	if !ev.Deleted && (len(ev.Changes) == 0 || quiet && len(ev.Changes) > 1) {
 		return [][]byte{appendState(nil, ev.State)}
 	}
 	if ev.Deleted {

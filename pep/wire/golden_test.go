@@ -105,7 +105,7 @@ func TestResults(t *testing.T) {
 		"items count":          {pep.Items{}, pep.ItemsPage{Node: "notes", Set: &pep.ResultSet{Count: 7}}},
 		"subscribed":           {pep.Subscribe{}, pep.Subscribed{Node: "notes", JID: "alice@localhost/phone"}},
 		"unsubscribed":         {pep.Unsubscribe{}, pep.Unsubscribed{}},
-		"disco service":        {pep.DescribeService{}, pep.ServiceInfo{Features: []string{"auto-create", "publish", "rsm"}}},
+		"disco service":        {pep.DescribeService{}, pep.ServiceInfo{Name: "pepvault", Features: []string{"auto-create", "publish", "rsm"}}},
 		"disco vault":          {pep.DescribeVault{}, pep.VaultInfo{Vault: notes}},
 		"disco vault untitled": {pep.DescribeVault{}, pep.VaultInfo{Vault: vault.Vault{Key: notes.Key, Created: made.Truncate(time.Second)}}},
 		"disco vaults":         {pep.ListVaults{}, pep.VaultList{Vaults: []vault.Vault{{Key: vault.Key{Node: "a"}}, {Key: vault.Key{Node: "b"}, Config: vault.Config{Title: "B"}}}}},
@@ -302,5 +302,22 @@ func TestDecodeReplyRefuses(t *testing.T) {
 		if got, err := DecodeReply([]byte(test.raw), test.call); !errors.Is(err, ErrBadReply) {
 			t.Errorf("%q for a %T: %v, %v", test.raw, test.call, got, err)
 		}
+	}
+}
+
+// A commit of several records is told to a bare JID in one message, which has
+// the state alone.
+func TestQuietEventOfSeveralChanges(t *testing.T) {
+	t.Parallel()
+	event := pep.Event{Owner: "alice@localhost", Node: "notes", State: *testState(), Changes: []vault.Change{
+		{Record: testRecord("a")}, {Record: vault.Record{ID: "b", Revision: 43}, Gone: true},
+	}}
+	bodies := EventBody(&event, true)
+	if len(bodies) != 1 {
+		t.Fatalf("%d messages, want 1", len(bodies))
+	}
+	n, err := DecodeMessage(AppendMessage(nil, "vault.localhost", "alice@localhost", "m1", bodies[0]))
+	if err != nil || n.State == nil || len(n.Changes) != 0 {
+		t.Errorf("told %+v, %v; want the state alone", n, err)
 	}
 }
