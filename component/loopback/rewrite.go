@@ -8,6 +8,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // rewrite reads one element of a stream with the given default namespace and
@@ -120,6 +121,9 @@ func (w *writer) closeTag() {
 func (w *writer) start(t xml.StartElement) error {
 	if w.done {
 		return fmt.Errorf("%w: more than one element", errMarkup)
+	}
+	if !namesWell(t) {
+		return fmt.Errorf("%w: a name", errMarkup)
 	}
 	e := element{name: t.Name, local: t.Name.Local, bindings: len(w.bindings)}
 	if err := w.declare(t); err != nil {
@@ -252,4 +256,28 @@ func (w *writer) end(t xml.EndElement) error {
 	}
 	w.done = len(w.open) == 0
 	return nil
+}
+
+// namesWell reports whether the local parts of prefixed names begin as names
+// do: raw tokens check only what stands before the colon.
+func namesWell(t xml.StartElement) bool {
+	for _, a := range t.Attr {
+		if !beginsWell(a.Name) {
+			return false
+		}
+	}
+	return beginsWell(t.Name)
+}
+
+func beginsWell(n xml.Name) bool {
+	if n.Space == "" {
+		return true
+	}
+	first, _ := utf8.DecodeRuneInString(n.Local)
+	switch {
+	case first == '-', first == '.', '0' <= first && first <= '9', first == 0xb7,
+		0x300 <= first && first <= 0x36f, 0x203f <= first && first <= 0x2040:
+		return false
+	}
+	return true
 }

@@ -196,6 +196,9 @@ func (r *reader) enter(t xml.StartElement) error {
 	if r.hasRefs && !soundReferences(r.raw[r.begin:r.end]) {
 		return malformed()
 	}
+	if !namesWell(t) {
+		return malformed()
+	}
 	if len(t.Attr) > maxAttrs {
 		return r.refuse("an element has more than %d attributes", maxAttrs)
 	}

@@ -393,3 +393,15 @@ func TestRefusalsKeepSecrets(t *testing.T) {
 		}
 	}
 }
+
+// The local part of a prefixed name is a name too; raw tokens let digits in.
+func TestPrefixedNamesAreNames(t *testing.T) {
+	t.Parallel()
+	for _, payload := range []string{"<p:0 xmlns:p='x'/>", "<p:a xmlns:p='x' p:-b=''/>", "<p:\u00b7 xmlns:p='x'/>"} {
+		raw := "<iq type='set' id='1'><pubsub xmlns='http://jabber.org/protocol/pubsub'><publish node='n'><item id='a'>" +
+			payload + "</item></publish></pubsub></iq>"
+		if call, err := DecodeRequest([]byte(raw), Limits{Foreign: true}); err == nil {
+			t.Errorf("%s was taken: %v", payload, call)
+		}
+	}
+}
