@@ -18,24 +18,8 @@ type party struct {
 
 // addresses knows whom the service serves, and by which names.
 type addresses struct {
-	service  string   // our JID: a domain
-	prepared string   // the same, to be compared
-	served   []string // prepared domains
-}
-
-func newAddresses(service string, served []string) addresses {
-	prepared, err := vault.PrepareDomain(service)
-	if err != nil {
-		prepared = service // then no other spelling of it is known
-	}
-	return addresses{service: service, prepared: prepared, served: served}
-}
-
-// bare tells whether a stanza is for the service itself; ejabberd leaves the
-// address as the device spelled it.
-func (a addresses) bare(to string) bool {
-	domain, err := vault.PrepareDomain(to)
-	return err == nil && domain == a.prepared
+	service string   // our JID: a domain
+	served  []string // prepared domains
 }
 
 // complete tells whether a stanza says enough to be dealt with. The start tag
@@ -84,6 +68,33 @@ var unescape = strings.NewReplacer(
 	`\20`, " ", `\22`, `"`, `\26`, "&", `\27`, "'", `\2f`, "/", `\2F`, "/", `\3a`, ":", `\3A`, ":",
 	`\3c`, "<", `\3C`, "<", `\3e`, ">", `\3E`, ">", `\40`, "@", `\5c`, `\`, `\5C`, `\`,
 )
+
+// explicit is the address at which others find an account's vaults.
+func (a addresses) explicit(owner vault.Account) string {
+	return escape(string(owner)) + "@" + a.service
+}
+
+// escape makes a JID fit to be a local part (XEP-0106 §4); unescape undoes it.
+func escape(jid string) string {
+	var b strings.Builder
+	for i := range len(jid) {
+		code, special := escapes[jid[i]]
+		if special && (jid[i] != '\\' || unescape.Replace(jid[i:min(i+3, len(jid))]) != jid[i:min(i+3, len(jid))]) {
+			b.WriteString(code)
+		} else {
+			b.WriteByte(jid[i])
+		}
+	}
+	return b.String()
+}
+
+// escapes are the codes of the characters that can't stand in a local part,
+// and of the one that begins a code: that is written as one only where it
+// would be taken for it.
+var escapes = map[byte]string{
+	' ': `\20`, '"': `\22`, '&': `\26`, '\'': `\27`, '/': `\2f`, ':': `\3a`,
+	'<': `\3c`, '>': `\3e`, '@': `\40`, '\\': `\5c`,
+}
 
 // owner tells whose vaults a request to an address is about: the sender's
 // own at the bare domain, those of the account that an explicit address names

@@ -210,7 +210,7 @@ func TestResourcesAreVerifiedAfterAHandshake(t *testing.T) {
 	serve(t, host, nil)
 	phone, tablet := host.Device("alice/phone"), host.Device("alice/tablet")
 	phone.Asks("set", publishing("a"))
-	phone.Asks("set", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><subscribe node='notes' jid='alice@localhost'/></pubsub>`)
+	subscribes(phone, "alice@localhost")
 	for _, d := range []*hosttest.Device{phone, tablet} {
 		d.Sends(`<presence to='` + host.Component() + `'/>`)
 		d.Receives(`<message type='headline' from='*' id='*'><state xmlns='urn:pepvault:sync:0' owner='*' node='notes' cursor='$now'/></message>`)
@@ -243,7 +243,7 @@ func TestSilentResourceIsForgotten(t *testing.T) {
 	phone, other := host.Device("alice/phone"), host.Device("alice/other")
 	other.Asks("set", publishing("a"))
 	phone.Sends(`<presence to='` + host.Component() + `'/>`)
-	phone.Asks("set", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><subscribe node='notes' jid='alice@localhost/phone'/></pubsub>`)
+	subscribes(phone, "alice@localhost/phone")
 	number := host.AwaitAttached()
 	host.Drop()
 	host.AwaitReattached(number)
@@ -252,6 +252,7 @@ func TestSilentResourceIsForgotten(t *testing.T) {
 	for {
 		// Until the silence has lasted long enough, changes still come.
 		other.Asks("set", publishing("a"))
+		other.Asks("get", ping) // whose answer comes behind the event
 		if phone.Waiting() == 0 {
 			break
 		}
@@ -309,7 +310,7 @@ func TestPanicBesideRequests(t *testing.T) {
 	_, store := serveFaulty(t, host, nil)
 	d := host.Device("alice/phone")
 	d.Asks("set", publishing("a"))
-	d.Asks("set", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><subscribe node='notes' jid='alice@localhost'/></pubsub>`)
+	subscribes(d, "alice@localhost")
 	store.set(func() error { panic("made by the test") })
 	d.Sends(`<presence to='` + host.Component() + `'/>`)
 	d.ReceivesNothing()

@@ -264,7 +264,7 @@ func TestForgedAnswers(t *testing.T) {
 	s := newStage(t, nil)
 	mallory := s.host.Device("mallory/pc")
 	s.alice.Asks("set", publishing("a"))
-	s.alice.Asks("set", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><subscribe node='notes' jid='alice@localhost'/></pubsub>`)
+	subscribes(s.alice, "alice@localhost")
 	send(t, s.alice, `<presence to='vault.localhost'/>`)
 	s.alice.Receives(`<message type='headline' from='*' id='*'>*</message>`)
 	number := s.host.AwaitAttached()

@@ -151,6 +151,7 @@ func TestHostileResources(t *testing.T) {
 			if err != nil || outcome(answer) != "result" {
 				t.Fatalf("subscribing: %s, %v", answer, err)
 			}
+			odd.Receives(stateOfNotes)
 			s.alice.Asks("set", publishing("b"))
 			odd.Receives(`<message type='headline' from='vault.localhost' id='*'>*</message>`)
 			send(t, odd, `<presence type='unavailable' to='vault.localhost'/>`)

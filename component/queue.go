@@ -14,7 +14,7 @@ const maxSpare = 64
 // queue has a goroutine for as long as something is in it, so idle accounts
 // cost nothing.
 type queues struct {
-	bound int // of the requests of one name, the one being served included
+	bound int // of the requests of one name, with the one being served and those held
 
 	begun  chan func()   // taken by goroutines that are to spare
 	ended  chan struct{} // closed by end
@@ -23,7 +23,8 @@ type queues struct {
 
 	mu   sync.Mutex
 	busy map[string]*queue
-	idle chan struct{} // closed when busy gets empty, while somebody waits
+	held map[string]int // requests that are served, and count until they are answered
+	idle chan struct{}  // closed when busy gets empty, while somebody waits
 }
 
 type queue struct {
@@ -31,19 +32,44 @@ type queue struct {
 }
 
 func newQueues(bound int) queues {
-	return queues{bound: bound, begun: make(chan func()), ended: make(chan struct{}), busy: map[string]*queue{}}
+	return queues{bound: bound, begun: make(chan func()), ended: make(chan struct{}), busy: map[string]*queue{}, held: map[string]int{}}
 }
 
-// push has a job done after all others of that name; false if too many wait.
-func (q *queues) push(name string, job func()) bool {
+// waiting is how many requests of that name wait, with the one that is served
+// and those that are held.
+func (q *queues) waiting(name string) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := q.held[name]
+	if waiting := q.busy[name]; waiting != nil {
+		n += len(waiting.jobs)
+	}
+	return n
+}
+
+// hold has a request of that name count until release: its answer is large and
+// waits in the writer, where one name must not take all the room.
+func (q *queues) hold(name string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.held[name]++
+}
+
+func (q *queues) release(name string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.held[name]--; q.held[name] == 0 {
+		delete(q.held, name)
+	}
+}
+
+// push has a job done after all others of that name.
+func (q *queues) push(name string, job func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if waiting := q.busy[name]; waiting != nil {
-		if len(waiting.jobs) >= q.bound {
-			return false
-		}
 		waiting.jobs = append(waiting.jobs, job)
-		return true
+		return
 	}
 	waiting := &queue{jobs: []func(){job}}
 	q.busy[name] = waiting
@@ -57,7 +83,6 @@ func (q *queues) push(name string, job func()) bool {
 	default:
 		go q.work(serve)
 	}
-	return true
 }
 
 // work serves one queue after the other.

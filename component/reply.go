@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"pepvault/component/lane"
 	"pepvault/component/link"
@@ -20,8 +21,11 @@ import (
 type reply struct {
 	service *Service
 	stanza  link.Stanza
-	place   *lane.Place
+	place   *lane.Place // nil until the request is admitted
 	given   atomic.Bool
+	queue   string    // that the request is taken from
+	op      string    // for the Meter
+	began   time.Time // when the request came
 	// namesOnly has records answered by their names (XEP-0060 §5.5). It is
 	// set before anybody else knows of the reply.
 	namesOnly bool
@@ -32,32 +36,49 @@ type reply struct {
 func (r *reply) answer(a any) {
 	later, large := a.(pep.Later)
 	if !large {
-		answer := r.encode(make([]byte, 0, roomFor(a)), a)
+		answer, result := r.encode(make([]byte, 0, roomFor(a)), a)
 		if r.given.CompareAndSwap(false, true) {
+			r.answered(result)
 			r.place.Small(answer)
 		}
 		return
 	}
 	if r.given.CompareAndSwap(false, true) {
-		r.place.Bulk(lane.Chunk{
+		took := time.Since(r.began)
+		r.service.queues.hold(r.queue)
+		waits := r.place.Bulk(lane.Chunk{
+			Account: r.queue,
 			For:     r.stanza.From,
 			Size:    later.Cost,
-			Produce: func() ([]byte, error) { return r.produce(later), nil },
+			Produce: func() ([]byte, error) {
+				defer r.service.queues.release(r.queue)
+				answer, result := r.produce(later)
+				r.service.meter.Answered(r.op, result, took)
+				return answer, nil
+			},
 		})
+		if !waits {
+			r.service.queues.release(r.queue)
+		}
 	}
 }
 
+// answered counts an answer that is about to be queued.
+func (r *reply) answered(result string) {
+	r.service.meter.Answered(r.op, result, time.Since(r.began))
+}
+
 // produce makes a large answer, or the error that it turned into.
-func (r *reply) produce(later pep.Later) (answer []byte) {
+func (r *reply) produce(later pep.Later) (answer []byte, result string) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			answer = wire.AppendError(nil, header(r.stanza), r.service.panicked(fault))
+			answer, result = r.refusal(r.service.panicked(fault))
 		}
 	}()
 	a, err := later.Read()
 	if err != nil {
 		r.service.note(err)
-		return wire.AppendError(nil, header(r.stanza), err)
+		return r.refusal(err)
 	}
 	return r.encode(make([]byte, 0, later.Cost), a)
 }
@@ -73,28 +94,33 @@ func roomFor(a any) int {
 	return room
 }
 
-func (r *reply) encode(dst []byte, a any) []byte {
+func (r *reply) encode(dst []byte, a any) (answer []byte, result string) {
 	if page, ok := a.(pep.ItemsPage); ok && r.namesOnly {
 		a = wire.ItemNamesPage{Page: page}
 	}
 	if info, ok := a.(pep.ServiceInfo); ok {
-		info.Name = r.service.name
-		a = info
+		a = r.service.describe(info)
 	}
-	answer := wire.AppendResult(dst, header(r.stanza), a)
+	answer = wire.AppendResult(dst, header(r.stanza), a)
 	if len(answer) > r.service.maxStanza {
 		// The host would close the stream for everybody.
-		return wire.AppendError(nil, header(r.stanza), pep.Refuse(pep.ErrPolicy, "the answer would be too large: ask for less"))
+		return r.refusal(pep.Refuse(pep.ErrPolicy, "the answer would be too large: ask for less"))
 	}
-	return answer
+	return answer, ResultOK
+}
+
+// refusal is the answer that is an error.
+func (r *reply) refusal(err error) (answer []byte, result string) {
+	return wire.AppendError(nil, header(r.stanza), err), wire.Condition(err)
 }
 
 // fail answers with an error.
 func (r *reply) fail(err error) {
 	r.service.note(err)
-	refusal := wire.AppendError(nil, header(r.stanza), err)
+	answer, result := r.refusal(err)
 	if r.given.CompareAndSwap(false, true) {
-		r.place.Small(refusal)
+		r.answered(result)
+		r.place.Small(answer)
 	}
 }
 

@@ -26,20 +26,30 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // setup is what a test may change about a service.
 type setup struct {
-	store   vault.Store
-	limits  vault.Limits
-	answer  int // bytes
-	queue   int // bytes
-	pending int
-	inline  int // bytes
-	verify  time.Duration
-	log     *slog.Logger
-	secret  string // "": the host's
-	backoff link.Backoff
-	connect time.Duration // bounds one try; 0: link's default
-	alive   link.KeepAlive
-	write   time.Duration // bounds one write; 0: lane's default
-	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	store     vault.Store
+	limits    vault.Limits
+	answer    int // bytes
+	queue     int // bytes
+	pending   int
+	rate      component.Rate
+	meter     component.Meter
+	inline    int // bytes
+	verify    time.Duration
+	log       *slog.Logger
+	secret    string // "": the host's
+	backoff   link.Backoff
+	connect   time.Duration // bounds one try; 0: link's default
+	alive     link.KeepAlive
+	write     time.Duration // bounds one write
+	dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	chunk     int // bytes
+	window    int // chunks
+	downloads int // of an account
+	overall   int // downloads of all
+	ack       time.Duration
+	unread    int           // bytes of bulk that the host may not have confirmed; 0: lane's default
+	confirm   time.Duration // how long the host may take for that
+	pingTo    string        // who confirms for it; "": the host itself
 }
 
 // running is a service on a host.
@@ -50,6 +60,10 @@ type running struct {
 	engine *pep.Engine
 	stop   func()
 }
+
+// never is longer than any test: what it bounds, only tests of that bound meet,
+// on a busy machine too.
+const never = time.Hour
 
 // serve attaches a service to the host.
 func serve(t testing.TB, host *hosttest.Host, change func(*setup)) *running {
@@ -65,9 +79,14 @@ func start(t testing.TB, host *loopback.Host, change func(*setup)) *running {
 	s := setup{
 		limits: vault.Limits{
 			Records: 4, RecordBytes: 2000, Vaults: 4, AccountBytes: 1 << 20, TombstonesFactor: 4,
-			Subscriptions: 4, Resources: 3, ForeignPayloads: true,
+			Subscriptions: 4, Affiliations: 4, Resources: 3, Capabilities: 16, ForeignPayloads: true,
 		},
-		answer: 400_000, queue: 1 << 20, pending: 64, inline: 8000, verify: 30 * time.Second,
+		answer: 400_000, queue: 1 << 20, pending: 64, inline: 8000, verify: never,
+		rate:  component.Rate{PerSecond: 1_000_000, Burst: 1_000_000}, // only tests of the rate should meet it
+		chunk: 32768, window: 4, downloads: 4, overall: 64, ack: never, confirm: never,
+		// A host that is stalled, or slow, stays so for as long as the machine needs.
+		write: never, alive: link.KeepAlive{Idle: never, Answer: never},
+		dial:    new(net.Dialer).DialContext, // link's own gives up what the host's kernel does not take
 		backoff: link.Backoff{First: 10 * time.Millisecond, Max: 50 * time.Millisecond},
 		log:     slog.New(slog.DiscardHandler),
 	}
@@ -80,23 +99,38 @@ func start(t testing.TB, host *loopback.Host, change func(*setup)) *running {
 	if s.secret == "" {
 		s.secret = host.Secret()
 	}
-	r := &running{writer: lane.New(lane.Options{QueueBytes: s.queue, WriteTimeout: s.write, Logger: s.log})}
-	r.engine = pep.New(pep.Options{Store: s.store, Limits: s.limits, AnswerBytes: s.answer, InlineBytes: s.inline})
+	r := new(running)
+	r.writer = lane.New(lane.Options{
+		QueueBytes: s.queue, WriteTimeout: s.write, Logger: s.log,
+		Confirm:    func(done func(error)) []byte { return r.link.Ping(0, done) },
+		HostWindow: s.unread, ConfirmTimeout: s.confirm,
+		Heard: func() time.Time { return r.link.Heard() },
+	})
+	r.engine = pep.New(pep.Options{
+		Store: s.store, Limits: s.limits, Domains: []string{host.Domain()}, AnswerBytes: s.answer, InlineBytes: s.inline,
+		StanzaBytes: s.answer + 50_000, ChunkBytes: s.chunk, Window: s.window, BatchRecords: 1024,
+	})
 	r.front = component.New(component.Options{
 		JID: host.Component(), Domains: []string{host.Domain()}, Name: "Vaults", Version: "1.2.3",
+		Contact: "xmpp:operator@localhost", Admins: []vault.Account{"bob@localhost"},
 		Engine: r.engine,
 		Writer: r.writer, Wire: wire.Limits{RecordBytes: s.limits.RecordBytes, Foreign: s.limits.ForeignPayloads},
-		MaxStanza: s.answer + 50_000, MaxPending: s.pending,
-		Request: func(ctx context.Context, kind, to string, payload []byte) (link.Stanza, error) {
-			return r.link.Request(ctx, kind, to, payload)
+		MaxStanza: s.answer + 50_000, MaxPending: s.pending, Rate: s.rate, Meter: s.meter,
+		Request: func(ctx context.Context, kind, to string, payload []byte, within time.Duration) (link.Stanza, error) {
+			return r.link.Request(ctx, kind, to, payload, within)
 		},
+		Expect: func(to string, within time.Duration, done func(link.Stanza, error)) (string, func()) {
+			return r.link.Expect(to, within, done)
+		},
+		Ping:          func(within time.Duration, done func(error)) []byte { return r.link.Ping(within, done) },
+		Downloads:     component.Downloads{OfAccount: s.downloads, Overall: s.overall, AckTimeout: s.ack},
 		VerifyTimeout: s.verify, Logger: s.log,
 	})
 	var err error
 	r.link, err = link.New(link.Options{
 		Server: host.Addr(), JID: host.Component(), Secret: link.Secret(s.secret),
 		Serve: r.writer.Serve, Send: r.writer.Small, Logger: s.log, Dial: s.dial,
-		Backoff: s.backoff, ConnectTimeout: s.connect, KeepAlive: s.alive,
+		Backoff: s.backoff, ConnectTimeout: s.connect, KeepAlive: s.alive, PingTo: s.pingTo,
 	}, r.front)
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +176,7 @@ func TestScripts(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".script"), func(t *testing.T) {
 			t.Parallel()
 			host := hosttest.New(t)
-			serve(t, host, nil)
+			serve(t, host, func(s *setup) { s.limits.Resources = 8 })
 			same := host.SameConnection()
 			hosttest.Script(t, host.Network(), file)
 			same()

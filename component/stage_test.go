@@ -85,6 +85,15 @@ func (s *stage) answered(want string) {
 	}
 }
 
+// stateOfNotes is what a resource is told that begins to hear of the notes.
+const stateOfNotes = `<message type='headline' from='*' id='*'><state xmlns='urn:pepvault:sync:0' owner='*' node='notes' cursor='$now'/></message>`
+
+// subscribes has a device ask for the events of its notes, as jid.
+func subscribes(d *hosttest.Device, jid string) {
+	d.Asks("set", `<pubsub xmlns='http://jabber.org/protocol/pubsub'><subscribe node='notes' jid='`+jid+`'/></pubsub>`)
+	d.Receives(stateOfNotes)
+}
+
 // outcome is "result", or the type, condition and specific condition of an
 // error: "modify/bad-request+invalid-payload".
 func outcome(s loopback.Stanza) string {

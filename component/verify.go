@@ -20,17 +20,25 @@ const verifying = 512
 // tell that one is gone (PROTOCOL §6). Its questions live as long as the
 // connection that they were asked on.
 type verifier struct {
-	// request sends an IQ of ours and waits for its answer (link.Link.Request).
-	request func(ctx context.Context, kind, to string, payload []byte) (link.Stanza, error)
+	request Request
 	timeout time.Duration
 
 	asking sync.WaitGroup
 	places chan struct{}
 
 	mu       sync.Mutex
-	attached context.Context // nil while there is no connection
+	asked    map[string]*question // under way, by full JID
+	attached context.Context      // nil while there is no connection
 	detach   context.CancelFunc
 	thinning map[vault.Account]bool // accounts that Service.thin is busy with
+}
+
+// question is one that a resource is asked. What it led to is set when done is
+// closed.
+type question struct {
+	done   chan struct{}
+	answer link.Stanza
+	err    error
 }
 
 // begin opens the time in which questions may be asked.
@@ -63,26 +71,58 @@ func (v *verifier) run(f func(ctx context.Context)) bool {
 	return true
 }
 
-// there asks one resource. known is false if the question could not be asked
-// or the connection ended first.
-func (v *verifier) there(ctx context.Context, s pep.Sender) (alive, known bool) {
+// ask asks one resource what it is (disco#info), unless it is being asked
+// already: then it waits for that answer, which may be about another node, and
+// mine is false. The errors are those of Request.
+func (v *verifier) ask(ctx context.Context, address, node string) (answer link.Stanza, mine bool, err error) {
+	v.mu.Lock()
+	q, asked := v.asked[address]
+	if !asked {
+		q = &question{done: make(chan struct{}), err: context.Canceled}
+		v.asked[address] = q
+	}
+	v.mu.Unlock()
+	if asked {
+		select {
+		case <-q.done:
+			return q.answer, false, q.err
+		case <-ctx.Done():
+			return link.Stanza{}, false, context.Cause(ctx)
+		}
+	}
+	defer func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(v.asked, address)
+		close(q.done)
+	}()
 	select {
 	case v.places <- struct{}{}:
 		defer func() { <-v.places }()
 	case <-ctx.Done():
-		return false, false
+		return link.Stanza{}, true, context.Cause(ctx)
 	}
-	limited, cancel := context.WithTimeout(ctx, v.timeout)
-	defer cancel()
-	kind, payload := wire.Ask(pep.DescribeService{})
-	answer, err := v.request(limited, kind, s.Address, payload)
-	switch {
-	case err == nil:
-		return answer.Type == "result", true
-	case errors.Is(err, context.DeadlineExceeded):
-		return false, true // silence
-	default:
-		return false, false
+	kind, payload := wire.AskInfo(node)
+	q.answer, q.err = v.request(ctx, kind, address, payload, v.timeout)
+	return q.answer, true, q.err
+}
+
+// there asks one resource whether it is there. known is false if the question
+// could not be asked or the connection ended first.
+func (v *verifier) there(ctx context.Context, address string) (answer link.Stanza, alive, known bool) {
+	for {
+		answer, mine, err := v.ask(ctx, address, "")
+		switch {
+		case errors.Is(err, link.ErrNoAnswer):
+			return answer, false, true // silence
+		case err != nil:
+			return answer, false, false
+		case answer.Type == "result":
+			return answer, true, true
+		case mine:
+			return answer, false, true
+		}
+		// Somebody asked about a node: that it has none says nothing.
 	}
 }
 
@@ -95,8 +135,9 @@ func (s *Service) verifyAll(ctx context.Context, resources []pep.Sender) {
 		}
 		s.sendPresence("", s.addresses.service, known.Address)
 		s.beside(func(ctx context.Context) {
-			if s.verify(ctx, known) {
-				s.tellStates(ctx, known)
+			if alive, learned := s.verify(ctx, known); alive {
+				s.tellStates(ctx, known) // all of them, also what it has just learned of
+				s.ask(learned.Ask)
 			}
 		})
 	}
@@ -106,20 +147,27 @@ func (s *Service) verifyAll(ctx context.Context, resources []pep.Sender) {
 // forgets those that are gone. It does not wait for their answers.
 func (s *Service) VerifyUnseen(since time.Time) {
 	for _, unseen := range s.engine.Unseen(since) {
-		s.beside(func(ctx context.Context) { s.verify(ctx, unseen) })
+		s.beside(func(ctx context.Context) {
+			_, learned := s.verify(ctx, unseen)
+			s.follow(ctx, learned)
+		})
 	}
 }
 
-// verify asks a resource whether it is there, and forgets it if it is not.
-func (s *Service) verify(ctx context.Context, r pep.Sender) (alive bool) {
-	alive, certain := s.verifier.there(ctx, r)
+// verify asks a resource whether it is there, and forgets it if it is not. Its
+// answer also says what it can do.
+func (s *Service) verify(ctx context.Context, r pep.Sender) (alive bool, learned pep.Learned) {
+	answer, alive, certain := s.verifier.there(ctx, r.Address)
 	switch {
 	case alive:
 		s.engine.Heard(r)
+		if info, ok := decodeInfo(answer); ok {
+			learned = s.engine.Learn(r, pep.CapsHash{}, info.Announced(), false)
+		}
 	case certain:
-		s.engine.Leave(r.Account, r.Resource)
+		s.leave(r)
 	}
-	return alive
+	return alive, learned
 }
 
 func (s *Service) tellStates(ctx context.Context, to pep.Sender) {
@@ -141,21 +189,6 @@ func (s *Service) beside(f func(ctx context.Context)) bool {
 	})
 }
 
-// arrived follows a directed presence up.
-func (s *Service) arrived(ctx context.Context, sender pep.Sender, a pep.Arrival) {
-	if a.Forgotten != "" {
-		s.sendPresence("unavailable", s.addresses.service, a.Forgotten)
-	}
-	if a.Crowded {
-		s.beside(func(ctx context.Context) { s.thin(ctx, sender.Account) })
-	}
-	if a.New {
-		// In the turn of the account's requests: what it asks for next is
-		// answered after this. If too many wait, the device asks by itself.
-		s.queues.push(string(sender.Account), func() { s.tellStates(context.WithoutCancel(ctx), sender) })
-	}
-}
-
 // thin brings a crowded account back to its bound: the resource that was
 // heard of longest ago is asked, and forgotten if it is gone. If it is there
 // it is forgotten too, but told so.
@@ -169,14 +202,16 @@ func (s *Service) thin(ctx context.Context, account vault.Account) {
 		if !crowded {
 			return
 		}
-		alive, certain := s.verifier.there(ctx, stale)
+		_, alive, certain := s.verifier.there(ctx, stale.Address)
 		if !certain {
 			return
 		}
-		s.engine.Leave(stale.Account, stale.Resource)
-		if alive {
-			s.sendPresence("unavailable", s.addresses.service, stale.Address)
+		if !alive {
+			s.leave(stale)
+			continue
 		}
+		s.engine.Leave(stale.Account, stale.Resource)
+		s.sendPresence("unavailable", s.addresses.service, stale.Address)
 	}
 }
 

@@ -30,11 +30,7 @@ func Describe() []byte {
 
 func describeKey(b *bytes.Buffer, k key) {
 	b.WriteString("\n")
-	meaning := k.text
-	if k.pending {
-		meaning += " Checked, but without effect in this version."
-	}
-	comment(b, meaning)
+	comment(b, k.text)
 	comment(b, k.facts())
 	switch {
 	case k.value != "":

@@ -27,7 +27,6 @@ type key struct {
 	text        string // what it means, whole sentences
 	required    bool
 	shown       bool // the documented file sets the example
-	pending     bool // no code uses it yet
 
 	// set takes the value of the file and returns what is wrong with it, as
 	// the first half of a sentence, or "".
@@ -38,12 +37,6 @@ func (k key) path() string { return k.table + "." + k.name }
 
 // problem completes what set returned.
 func (k key) problem(what string) string { return what + "; allowed: " + k.allowed }
-
-// later marks a key that the contract names before code uses it.
-func (k key) later() key {
-	k.pending = true
-	return k
-}
 
 func newKey(path, text string) key {
 	table, name, _ := strings.Cut(path, ".")

@@ -27,6 +27,16 @@ const (
 // only. The error is [Faults], all that is wrong at once; no text in it, and
 // none in the result's warnings, holds a secret.
 func Load(file string, getenv func(string) string) (Config, error) {
+	return load(file, func(d *document, public bool) { d.findSecret(getenv(SecretEnv), public) })
+}
+
+// LoadWithoutSecret is Load for what does not attach to a host: the secret is
+// not looked for, since a service may get it in a way of its own.
+func LoadWithoutSecret(file string) (Config, error) {
+	return load(file, func(*document, bool) {})
+}
+
+func load(file string, findSecret func(d *document, public bool)) (Config, error) {
 	config := defaults()
 	d := newDocument(file, &config)
 	text, public, err := readSmall(file, mostFileBytes)
@@ -39,7 +49,7 @@ func Load(file string, getenv func(string) string) (Config, error) {
 	d.derive()
 	d.applyRules()
 	d.resolvePaths()
-	d.findSecret(getenv(SecretEnv), public)
+	findSecret(d, public)
 	if len(d.faults) > 0 {
 		d.faults.sort()
 		return Config{}, d.faults

@@ -179,6 +179,7 @@ func TestFaults(t *testing.T) {
 		"list is a text":       {good + "[access]\ndomains = \"a.example\"\n", []string{"4: access.domains: is a text, not a list in brackets"}},
 		"no domains":           {good + "[access]\ndomains = []\n", []string{"4: access.domains: is empty; allowed: a list of at least one domain"}},
 		"admin a domain":       {good + "[access]\nadmins = [\"example.org\"]\n", []string{`"example.org" is not allowed; allowed: a list of bare JIDs`}},
+		"admin from elsewhere": {good + "[access]\nadmins = [\"root@example.org\", \"root@elsewhere.example\"]\n", []string{`4: access.admins: names "root@elsewhere.example", which is of no domain of access.domains and so would not be heard; allowed: example.org`}},
 		"full JID":             {"[component]\njid = \"a@b.example/c\"\n", []string{`2: component.jid: "a@b.example/c" is not allowed`}},
 		"no parent": {"[component]\njid = \"vault\"\n", []string{
 			"1: access.domains: is missing, and component.jid has no parent", "1: stream.confirm_jid: is missing, and"}},

@@ -1,6 +1,10 @@
 package configs
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 const (
 	// envelopeBytes is room in a stanza for what stands around the payload of
@@ -26,6 +30,15 @@ type rule struct {
 
 func rules() []rule {
 	return []rule{
+		{"access.admins", "access.domains", func(c *Config) string {
+			for _, admin := range c.Access.Admins {
+				_, domain, _ := strings.Cut(admin, "@")
+				if !slices.Contains(c.Access.Domains, domain) {
+					return fmt.Sprintf("names %q, which is of no domain of access.domains and so would not be heard; allowed: %s", admin, strings.Join(c.Access.Domains, ", "))
+				}
+			}
+			return ""
+		}},
 		{"limits.max_batch_records", "limits.max_records", func(c *Config) string {
 			return atLeast(c.Limits.MaxBatchRecords, c.Limits.MaxRecords,
 				"is below limits.max_records, so a key rotation could not replace every record")

@@ -1,8 +1,8 @@
 package pep
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,12 +14,24 @@ import (
 type Options struct {
 	Store  vault.Store
 	Limits vault.Limits
+	// Domains are those whose accounts are served, prepared: nobody else can be
+	// affiliated with a vault.
+	Domains []string
 	// AnswerBytes bounds the records of one answer, as a sum of
 	// vault.Record.Cost.
 	AnswerBytes int
 	// InlineBytes is the cost up to which an answer is read at once; a larger
 	// one becomes Later.
 	InlineBytes int
+	// BatchRecords bounds the changes in one batch.
+	BatchRecords int
+	// StanzaBytes is a bound of others that the service tells devices.
+	StanzaBytes int
+	// ChunkBytes bounds the records of a chunk, like AnswerBytes; 0 =
+	// AnswerBytes. A single one may be larger.
+	ChunkBytes int
+	// Window bounds the chunks that a device has not acknowledged; 0 = 1.
+	Window int
 	// Now is the clock for the times of records and resources; nil = time.Now.
 	Now func() time.Time
 }
@@ -29,8 +41,13 @@ type Options struct {
 type Engine struct {
 	store    vault.Store
 	limits   vault.Limits
+	inBatch  int // changes, at most
+	domains  []string
+	told     []Field // of the limits form
 	answer   int
 	inline   int
+	chunk    int
+	window   int
 	now      func() time.Time
 	interest *interest
 	turns    turnstile
@@ -44,10 +61,15 @@ func New(o Options) *Engine {
 	return &Engine{
 		store:    o.Store,
 		limits:   o.Limits,
+		inBatch:  o.BatchRecords,
+		domains:  o.Domains,
+		told:     limitFields(o),
 		answer:   o.AnswerBytes,
 		inline:   o.InlineBytes,
+		chunk:    cmp.Or(o.ChunkBytes, o.AnswerBytes),
+		window:   max(o.Window, 1),
 		now:      o.Now,
-		interest: newInterest(o.Limits.Resources, o.Now),
+		interest: newInterest(o.Limits, o.Now),
 	}
 }
 
@@ -64,51 +86,10 @@ type Outcome struct {
 // For one vault, the calls of done come in the order of the states that their
 // outcomes show. done may run in the store's commit loop: it must not block.
 func (e *Engine) Do(ctx context.Context, req Request, done func(Outcome)) error {
-	switch op := req.Op.(type) {
-	case DescribeService:
-		done(Outcome{Answer: ServiceInfo{Features: features()}})
-		return nil
-	case ListVaults:
-		return e.listVaults(ctx, req, done)
-	case DescribeVault:
-		return e.describeVault(ctx, req, op, done)
-	case Items:
-		return e.items(ctx, req, op, done)
-	case Publish:
-		return e.publish(ctx, req, op, done)
-	case Retract:
-		return e.retract(ctx, req, op, done)
-	case Delete:
-		return e.delete(ctx, req, op, done)
-	case Subscribe:
-		return e.subscribe(ctx, req, op, done)
-	case Unsubscribe:
-		return e.unsubscribe(ctx, req, op, done)
-	default:
-		panic(fmt.Sprintf("pep: no rule for %T", req.Op))
+	if err := e.screen(ctx, req); err != nil {
+		return err
 	}
-}
-
-// features are those of XEP-0060 §10 that the operations above make true.
-func features() []string {
-	return []string{
-		"access-whitelist",
-		"auto-create",
-		"delete-items",
-		"delete-nodes",
-		"item-ids",
-		"multi-items",
-		"persistent-items",
-		"publish",
-		"retract-items",
-		"retrieve-items",
-		"subscribe",
-	}
-}
-
-// admit is authorize for a request.
-func admit(req Request) error {
-	return authorize(affiliationOf(req.Sender.Account, req.Owner), req.Op.action())
+	return req.Op.do(ctx, e, req, done)
 }
 
 // newRecordID makes an id for an item that came without one: ids that were

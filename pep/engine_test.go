@@ -20,35 +20,56 @@ import (
 
 var limits = vault.Limits{
 	Records: 4, RecordBytes: 100, Vaults: 2, AccountBytes: 250, TombstonesFactor: 1,
-	Subscriptions: 2, Resources: 3, ForeignPayloads: true,
+	Subscriptions: 2, Affiliations: 3, Resources: 3, Capabilities: 16, ForeignPayloads: true,
+	Batches: 2, StagedBytes: 200, BatchExpiry: time.Hour, MassDeleteShare: 0.9, MassDeleteMin: 8,
 }
 
 // world is an engine on a real store.
 type world struct {
 	*pep.Engine
-	t     *testing.T
-	store vault.Store
+	t       *testing.T
+	store   vault.Store
+	path    string
+	options pep.Options
+}
+
+// restart opens the store anew, under a new engine.
+func (w *world) restart() {
+	w.t.Helper()
+	if err := w.store.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.open()
+	w.Engine = pep.New(w.options)
+}
+
+func (w *world) open() {
+	w.t.Helper()
+	s, err := store.Open(w.t.Context(), store.Options{Driver: "sqlite", Path: w.path})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.store, w.options.Store = s, s
 }
 
 func newWorld(t *testing.T, change func(*pep.Options)) *world {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{Driver: "sqlite", Path: filepath.Join(t.TempDir(), "vault.db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := &world{t: t, path: filepath.Join(t.TempDir(), "vault.db"), options: pep.Options{
+		Limits: limits, Domains: []string{"localhost"}, AnswerBytes: 100_000, InlineBytes: 10_000,
+		StanzaBytes: 100_500, ChunkBytes: 32_000, BatchRecords: 8,
+		Now: func() time.Time { return time.UnixMilli(1_700_000_000_000) },
+	}}
+	w.open()
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
+		if err := w.store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	o := pep.Options{
-		Store: s, Limits: limits, AnswerBytes: 100_000, InlineBytes: 10_000,
-		Now: func() time.Time { return time.UnixMilli(1_700_000_000_000) },
-	}
 	if change != nil {
-		change(&o)
+		change(&w.options)
 	}
-	return &world{Engine: pep.New(o), t: t, store: s}
+	w.Engine = pep.New(w.options)
+	return w
 }
 
 func device(address string) pep.Sender {
@@ -109,6 +130,13 @@ func publish(ids ...string) pep.Publish {
 	return op
 }
 
+// here has a device send directed presence, for its own account's vaults.
+func (w *world) here(addresses ...string) {
+	for _, a := range addresses {
+		w.Arrive(pep.Presence{Sender: device(a), Owner: device(a).Account})
+	}
+}
+
 // contents reads a vault as "id=data" in the order of changes.
 func (w *world) contents(from, node string) []string {
 	w.t.Helper()
@@ -121,6 +149,20 @@ func (w *world) contents(from, node string) []string {
 		list = append(list, r.ID+"="+string(r.Payload.Data))
 	}
 	return list
+}
+
+// vault looks up the state of a device's vault.
+func (w *world) vault(from, node string) vault.Vault {
+	w.t.Helper()
+	var state vault.Vault
+	err := w.store.View(w.t.Context(), func(v vault.View) (err error) {
+		state, err = v.Vault(vault.Key{Account: device(from).Account, Node: node})
+		return err
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return state
 }
 
 func refused(t *testing.T, err, want error) {
@@ -277,11 +319,11 @@ func TestTombstonesAreBounded(t *testing.T) {
 		w.must(laptop, publish(id))
 		w.must(laptop, pep.Retract{Node: "notes", IDs: []string{id}})
 	}
-	info := w.must(laptop, pep.DescribeVault{Node: "notes"}).Answer.(pep.VaultInfo)
+	state := w.vault(laptop, "notes")
 	// 1 for the creation, then a record and a tombstone each time; four
 	// tombstones are kept: 19, 21, 23 and 25.
-	equal(t, "highest pruned tombstone", info.Vault.Pruned, vault.Revision(17))
-	equal(t, "revision", info.Vault.Revision, vault.Revision(25))
+	equal(t, "highest pruned tombstone", state.Pruned, vault.Revision(17))
+	equal(t, "revision", state.Revision, vault.Revision(25))
 }
 
 func TestAbsentVaults(t *testing.T) {

@@ -1,26 +1,30 @@
 package pep
 
 import (
-	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"pepvault/vault"
 )
 
-// interest knows the resources that have sent directed presence, and which
-// vaults each of them subscribed with its full JID: such a subscription ends
-// with the presence (XEP-0060 §12.5). Nothing is decided by what is stored of
-// it: that is read once, at the start.
+// interest knows the resources that have sent directed presence, for whose
+// vaults, what they announced, and which vaults each of them subscribed with
+// its full JID: such a subscription ends with the presence (XEP-0060 §12.5).
+// Nothing is decided by what is stored of it: that is read once, at the start.
 type interest struct {
 	perAccount int // bound of the resources known of one account
 	now        func() time.Time
+	soon       chan struct{} // holds a value if something should be stored soon
 
-	mu       sync.Mutex
-	accounts map[vault.Account]map[string]*resource // by resource part
-	arrivals uint64
-	unsaved  map[name]struct{}
+	mu         sync.Mutex
+	accounts   map[vault.Account]map[string]*resource   // by resource part
+	visitors   map[vault.Account]map[*resource]struct{} // of other accounts, by the owner whom they told
+	subscribed map[vault.Key]map[*resource]struct{}     // by full JID
+	arrivals   uint64
+	caps       capabilities
+	unsaved    map[name]struct{}
 }
 
 // name is that of a resource, known or not.
@@ -33,14 +37,29 @@ type resource struct {
 	sender  Sender
 	arrived uint64 // in the order of arrivals
 	seen    time.Time
-	vaults  map[vault.Key]struct{}
 	stored  bool // there may be something of it in the store
+
+	owners map[vault.Account]struct{} // for whose vaults it is there
+	vaults map[vault.Key]struct{}     // that it subscribed; their owners are among owners
+
+	announcement
+	// greeted holds, for each owner of whose vaults it was told, what it then
+	// wanted to hear of and still does.
+	greeted map[vault.Account]*features
 }
 
-func newInterest(perAccount int, now func() time.Time) *interest {
+// maxOwners bounds for how many owners a resource can be there: whether it
+// may see anything of theirs is not known when it comes.
+const maxOwners = 64
+
+func newInterest(limits vault.Limits, now func() time.Time) *interest {
 	return &interest{
-		perAccount: perAccount, now: now,
-		accounts: map[vault.Account]map[string]*resource{}, unsaved: map[name]struct{}{},
+		perAccount: limits.Resources, now: now, soon: make(chan struct{}, 1),
+		accounts:   map[vault.Account]map[string]*resource{},
+		visitors:   map[vault.Account]map[*resource]struct{}{},
+		subscribed: map[vault.Key]map[*resource]struct{}{},
+		caps:       newCapabilities(limits.Capabilities),
+		unsaved:    map[name]struct{}{},
 	}
 }
 
@@ -51,17 +70,120 @@ const unsavedLimit = 1 << 16
 
 // changed notes that what is stored of a resource is not true any more.
 func (i *interest) changed(account vault.Account, resource string) {
+	i.touched(account, resource)
+	i.hurry()
+}
+
+// touched is changed for what may be lost with the process.
+func (i *interest) touched(account vault.Account, resource string) {
 	n := name{account, resource}
 	if _, noted := i.unsaved[n]; noted || len(i.unsaved) < unsavedLimit {
 		i.unsaved[n] = struct{}{}
 	}
 }
 
+// hurry has what is unsaved stored soon.
+func (i *interest) hurry() {
+	select {
+	case i.soon <- struct{}{}:
+	default:
+	}
+}
+
+func (r *resource) changed(i *interest) { i.changed(r.sender.Account, r.sender.Resource) }
+
+// find returns a known resource, or nil.
+func (i *interest) find(s Sender) *resource { return i.accounts[s.Account][s.Resource] }
+
+func (i *interest) arrive(p Presence) Arrival {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.arrivals++
+	r, arrival := i.meet(p.Sender)
+	i.touched(p.Sender.Account, p.Sender.Resource)
+	r.arrived, r.seen = i.arrivals, i.now()
+	if r.sender.Address != p.Sender.Address {
+		r.sender = p.Sender
+		r.changed(i)
+	}
+	if _, there := r.owners[p.Owner]; !there && len(r.owners) < maxOwners {
+		i.enter(r, p.Owner)
+		r.changed(i)
+		arrival.Greet = true
+	}
+	if !p.Silent && i.announce(r, p.Caps) {
+		arrival.Greet = true
+	}
+	arrival.Ask = i.ask(nil, r, false)
+	return arrival
+}
+
+// meet finds a resource or makes it known.
+func (i *interest) meet(s Sender) (*resource, Arrival) {
+	known := i.accounts[s.Account]
+	if r, ok := known[s.Resource]; ok {
+		return r, Arrival{}
+	}
+	if known == nil {
+		known = map[string]*resource{}
+		i.accounts[s.Account] = known
+	}
+	arrival := Arrival{New: true}
+	if len(known) >= 2*i.perAccount {
+		r := oldest(known)
+		arrival.Forgotten = r.sender.Address
+		i.gone(r)
+	}
+	_, stored := i.unsaved[name{s.Account, s.Resource}] // what it left behind is still there
+	r := newResource(s)
+	r.stored = stored
+	known[s.Resource] = r
+	arrival.Crowded = len(known) > i.perAccount
+	return r, arrival
+}
+
+func newResource(s Sender) *resource {
+	// The strings are kept for long: they must not keep a whole stanza.
+	s.Address, s.Resource = strings.Clone(s.Address), strings.Clone(s.Resource)
+	return &resource{
+		sender: s, owners: map[vault.Account]struct{}{}, vaults: map[vault.Key]struct{}{},
+		greeted: map[vault.Account]*features{},
+	}
+}
+
+// enter has a resource be there for an owner's vaults.
+func (i *interest) enter(r *resource, owner vault.Account) {
+	r.owners[owner] = struct{}{}
+	if owner != r.sender.Account {
+		insert(i.visitors, owner, r)
+	}
+}
+
+// exit ends what enter began, and the subscriptions that stand on it.
+func (i *interest) exit(r *resource, owner vault.Account) {
+	delete(r.owners, owner)
+	delete(r.greeted, owner)
+	remove(i.visitors, owner, r)
+	for key := range r.vaults {
+		if key.Account == owner {
+			i.unlink(r, key)
+		}
+	}
+}
+
 // gone takes a resource out of those that are known. One that came and went
 // since the last time that they were stored leaves no trace.
-func (i *interest) gone(known map[string]*resource, r *resource) {
+func (i *interest) gone(r *resource) {
+	for owner := range r.owners {
+		i.exit(r, owner)
+	}
+	i.settle(r)
 	account, resource := r.sender.Account, r.sender.Resource
+	known := i.accounts[account]
 	delete(known, resource)
+	if len(known) == 0 {
+		delete(i.accounts, account)
+	}
 	if r.stored {
 		i.changed(account, resource)
 	} else {
@@ -69,65 +191,46 @@ func (i *interest) gone(known map[string]*resource, r *resource) {
 	}
 }
 
-// Arrival is what a directed presence leads to.
-type Arrival struct {
-	// New says that the resource was not known.
-	New bool
-	// Crowded says that the account has more resources than may be known: see
-	// Engine.Stalest.
-	Crowded bool
-	// Forgotten is the address of a resource that had to be forgotten at
-	// once, since there were twice as many as may be known; else "".
-	Forgotten string
-}
-
-// Arrive notes a device's directed presence.
-func (e *Engine) Arrive(s Sender) Arrival { return e.interest.arrive(s) }
-
-// Leave forgets a resource, and what it subscribed to with its full JID.
-func (e *Engine) Leave(account vault.Account, resource string) {
-	e.interest.leave(account, resource)
-}
-
-// Known returns all resources that are known, in no order.
-func (e *Engine) Known() []Sender { return e.interest.known(time.Time{}) }
-
-// Unseen returns the resources that were not heard of since a time.
-func (e *Engine) Unseen(since time.Time) []Sender { return e.interest.known(since) }
-
-// Heard notes a sign of life of a resource, if it is known.
-func (e *Engine) Heard(s Sender) { e.interest.heard(s) }
-
-// Stalest returns the resource of a crowded account that was heard of longest
-// ago; false if the account is not crowded.
-func (e *Engine) Stalest(account vault.Account) (Sender, bool) { return e.interest.stalest(account) }
-
-func (i *interest) arrive(s Sender) Arrival {
+func (i *interest) leave(account vault.Account, resource string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.arrivals++
-	known := i.accounts[s.Account]
-	if known == nil {
-		known = map[string]*resource{}
-		i.accounts[s.Account] = known
+	if r, ok := i.accounts[account][resource]; ok {
+		i.gone(r)
 	}
-	_, stored := i.unsaved[name{s.Account, s.Resource}] // what it left behind is still there
-	i.changed(s.Account, s.Resource)
-	if r, ok := known[s.Resource]; ok {
-		r.sender, r.arrived, r.seen = s, i.arrivals, i.now()
-		return Arrival{}
+}
+
+func (i *interest) absent(s Sender, owner vault.Account) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if r := i.find(s); r != nil {
+		i.withdraw(r, owner)
 	}
-	arrival := Arrival{New: true}
-	if len(known) >= 2*i.perAccount {
-		r := oldest(known)
-		arrival.Forgotten = r.sender.Address
-		i.gone(known, r)
+}
+
+// withdraw is exit for a resource that may have no other owner.
+func (i *interest) withdraw(r *resource, owner vault.Account) {
+	if _, there := r.owners[owner]; !there {
+		return
 	}
-	known[s.Resource] = &resource{
-		sender: s, arrived: i.arrivals, seen: i.now(), vaults: map[vault.Key]struct{}{}, stored: stored,
+	i.exit(r, owner)
+	if len(r.owners) == 0 {
+		i.gone(r)
+		return
 	}
-	arrival.Crowded = len(known) > i.perAccount
-	return arrival
+	r.changed(i)
+}
+
+// forgetAccount forgets the resources of an account, and that others are
+// there for its vaults.
+func (i *interest) forgetAccount(account vault.Account) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, r := range i.accounts[account] {
+		i.gone(r)
+	}
+	for r := range i.visitors[account] {
+		i.withdraw(r, account)
+	}
 }
 
 func oldest(known map[string]*resource) (first *resource) {
@@ -168,110 +271,37 @@ func (i *interest) known(unseen time.Time) []Sender {
 func (i *interest) heard(s Sender) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if r, ok := i.accounts[s.Account][s.Resource]; ok {
+	if r := i.find(s); r != nil {
 		r.seen = i.now()
-		i.changed(s.Account, s.Resource)
+		i.touched(s.Account, s.Resource)
 	}
 }
 
-func (i *interest) leave(account vault.Account, resource string) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	known := i.accounts[account]
-	r, ok := known[resource]
-	if !ok {
-		return
+// insert puts a resource into one of the sets of an index; remove takes it
+// out, and the set with the last one.
+func insert[K comparable](index map[K]map[*resource]struct{}, key K, r *resource) {
+	set := index[key]
+	if set == nil {
+		set = map[*resource]struct{}{}
+		index[key] = set
 	}
-	i.gone(known, r)
-	if len(known) == 0 {
-		delete(i.accounts, account)
+	set[r] = struct{}{}
+}
+
+func remove[K comparable](index map[K]map[*resource]struct{}, key K, r *resource) {
+	set := index[key]
+	delete(set, r)
+	if len(set) == 0 {
+		delete(index, key)
 	}
 }
 
-// add subscribes a resource by its full JID, if its presence is known.
-func (i *interest) add(s Sender, key vault.Key) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	r, ok := i.accounts[s.Account][s.Resource]
-	if ok {
-		r.vaults[key] = struct{}{}
-		i.changed(s.Account, s.Resource)
-	}
-	return ok
-}
-
-// drop ends a subscription by full JID and reports whether there was one.
-func (i *interest) drop(s Sender, key vault.Key) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	r, ok := i.accounts[s.Account][s.Resource]
-	if !ok {
-		return false
-	}
-	_, had := r.vaults[key]
-	delete(r.vaults, key)
-	i.changed(s.Account, s.Resource)
-	return had
-}
-
-// has reports whether the resource is known, and whether it subscribed.
-func (i *interest) has(s Sender, key vault.Key) (known, subscribed bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	r, known := i.accounts[s.Account][s.Resource]
-	if !known {
-		return false, false
-	}
-	_, subscribed = r.vaults[key]
-	return true, subscribed
-}
-
-// count tells how many resources subscribed to a vault by full JID.
-func (i *interest) count(key vault.Key) (n int) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for _, r := range i.accounts[key.Account] {
-		if _, ok := r.vaults[key]; ok {
-			n++
+// byArrival puts resources into the order in which they came.
+func byArrival(list []*resource) {
+	slices.SortFunc(list, func(a, b *resource) int {
+		if a.arrived < b.arrived {
+			return -1
 		}
-	}
-	return n
-}
-
-// forget ends all subscriptions by full JID to a vault.
-func (i *interest) forget(key vault.Key) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for _, r := range i.accounts[key.Account] {
-		if _, ok := r.vaults[key]; ok {
-			delete(r.vaults, key)
-			i.changed(key.Account, r.sender.Resource)
-		}
-	}
-}
-
-// notices addresses an event: one copy for each resource that subscribed by
-// its full JID, or that is known while the bare JID is subscribed. Where the
-// bare JID is and no resource is known, one quiet copy goes there (XEP-0163
-// §4.3.2).
-func (i *interest) notices(key vault.Key, stored []vault.Subscription, event *Event) []Notice {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	known := i.accounts[key.Account]
-	bare := len(stored) > 0
-	if bare && len(known) == 0 {
-		return []Notice{{To: string(key.Account), Event: event, Quiet: true}}
-	}
-	concerned := make([]*resource, 0, len(known))
-	for _, r := range known {
-		if _, full := r.vaults[key]; bare || full {
-			concerned = append(concerned, r)
-		}
-	}
-	slices.SortFunc(concerned, func(a, b *resource) int { return cmp.Compare(a.arrived, b.arrived) })
-	list := make([]Notice, len(concerned))
-	for n, r := range concerned {
-		list[n] = Notice{To: r.sender.Address, Event: event}
-	}
-	return list
+		return 1
+	})
 }

@@ -29,11 +29,11 @@ func TestWhoIsTold(t *testing.T) {
 
 	_, err := w.ask(phone, pep.Subscribe{Node: "notes", JID: phone})
 	refused(t, err, pep.ErrPresenceRequired)
-	w.Arrive(device(phone))
+	w.arrive(phone)
 	w.must(phone, pep.Subscribe{Node: "notes", JID: phone})
 	equal(t, "full JID", told(w.must(laptop, publish("a"))), []string{phone})
 
-	w.Arrive(device(laptop))
+	w.arrive(laptop)
 	equal(t, "presence alone", told(w.must(laptop, publish("a"))), []string{phone})
 	w.must(laptop, pep.Subscribe{Node: "notes", JID: "ALICE@localhost"})
 	equal(t, "bare JID", told(w.must(laptop, publish("a"))), []string{phone, laptop})
@@ -43,7 +43,7 @@ func TestWhoIsTold(t *testing.T) {
 	equal(t, "phone left", told(w.must(laptop, publish("a"))), []string{laptop})
 	w.Leave("alice@localhost", "laptop")
 	equal(t, "all left", told(w.must(laptop, publish("a"))), []string{"alice@localhost (quiet)"})
-	w.Arrive(device(phone))
+	w.arrive(phone)
 	equal(t, "phone is back", told(w.must(laptop, publish("a"))), []string{phone})
 
 	w.must(phone, pep.Unsubscribe{Node: "notes", JID: "alice@localhost"})
@@ -52,6 +52,33 @@ func TestWhoIsTold(t *testing.T) {
 	refused(t, err, pep.ErrNotSubscribed)
 	_, err = w.ask(phone, pep.Unsubscribe{Node: "notes", JID: phone})
 	refused(t, err, pep.ErrNotSubscribed)
+}
+
+// What a bare JID missed is told to it as long as nobody better is known.
+func TestBareState(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.must(laptop, publish("a"))
+	key := vault.Key{Account: "alice@localhost", Node: "notes"}
+	state := func(key vault.Key) []string {
+		t.Helper()
+		var out pep.Outcome
+		if err := w.BareState(t.Context(), "alice@localhost", key, func(n []pep.Notice) { out.Notices = append(out.Notices, n...) }); err != nil {
+			t.Error(err)
+		}
+		for _, n := range out.Notices {
+			if n.Event.State.Previous != "" || n.Event.State.Cursor == "" || len(n.Event.Changes) > 0 {
+				t.Errorf("more than the state: %+v", n.Event)
+			}
+		}
+		return told(out)
+	}
+	equal(t, "not subscribed", state(key), []string{})
+	w.must(laptop, pep.Subscribe{Node: "notes", JID: "alice@localhost"})
+	equal(t, "subscribed", state(key), []string{"alice@localhost (quiet)"})
+	equal(t, "no such vault", state(vault.Key{Account: "alice@localhost", Node: "other"}), []string{})
+	w.arrive(phone)
+	equal(t, "a resource is known", state(key), []string{})
 }
 
 func TestSubscribeRefuses(t *testing.T) {
@@ -82,7 +109,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	w := newWorld(t, nil)
 	w.must(laptop, publish("a"))
 	for _, d := range []string{laptop, phone, "alice@localhost/tablet"} {
-		w.Arrive(device(d))
+		w.arrive(d)
 	}
 	w.must(laptop, pep.Subscribe{Node: "notes", JID: laptop})
 	w.must(laptop, pep.Subscribe{Node: "notes", JID: laptop}) // again: no second place
@@ -98,23 +125,23 @@ func TestResourcesAreBounded(t *testing.T) {
 	w := newWorld(t, nil)
 	arrive := func(name string, want pep.Arrival) {
 		t.Helper()
-		equal(t, "arrival of "+name, w.Arrive(device("alice@localhost/"+name)), want)
+		equal(t, "arrival of "+name, w.arrive("alice@localhost/"+name), want)
 	}
 	for _, name := range []string{"1", "2", "3"} {
-		arrive(name, pep.Arrival{New: true})
+		arrive(name, pep.Arrival{New: true, Greet: true})
 	}
 	arrive("1", pep.Arrival{}) // heard of again
 	if s, crowded := w.Stalest("alice@localhost"); crowded {
 		t.Errorf("stalest of an account that is not crowded: %v", s)
 	}
 	for _, name := range []string{"4", "5", "6"} {
-		arrive(name, pep.Arrival{New: true, Crowded: true})
+		arrive(name, pep.Arrival{New: true, Crowded: true, Greet: true})
 	}
 	s, crowded := w.Stalest("alice@localhost")
 	if !crowded || s.Resource != "2" {
 		t.Errorf("stalest is %q, %v; want the one heard of longest ago", s.Resource, crowded)
 	}
-	arrive("7", pep.Arrival{New: true, Crowded: true, Forgotten: "alice@localhost/2"})
+	arrive("7", pep.Arrival{New: true, Crowded: true, Forgotten: "alice@localhost/2", Greet: true})
 	equal(t, "number of known resources", len(w.Known()), 6)
 	for _, s := range w.Known() {
 		w.Leave(s.Account, s.Resource)
@@ -145,7 +172,7 @@ func TestStatesTellWhereVaultsStand(t *testing.T) {
 	cursor := w.must(laptop, op).Answer.(pep.Published).State.Cursor
 	w.must(laptop, pep.Publish{Node: "other", Items: []pep.Item{item("x", "y")}})
 	equal(t, "states for a resource that is not known", states(), []string(nil))
-	w.Arrive(device(phone))
+	w.arrive(phone)
 	equal(t, "states without subscription", states(), []string(nil))
 	w.must(phone, pep.Subscribe{Node: "notes", JID: phone})
 	equal(t, "states by full JID", states(), []string{"notes " + cursor})
@@ -192,7 +219,7 @@ func TestDeleteTellsAndForgets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must(laptop, publish("a"))
-	w.Arrive(device(phone))
+	w.arrive(phone)
 	w.must(phone, pep.Subscribe{Node: "notes", JID: phone})
 	out := w.must(laptop, pep.Delete{Node: "notes"})
 	equal(t, "told", told(out), []string{phone})
@@ -224,7 +251,7 @@ func TestEventsCarryTheChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.must(laptop, publish("a"))
-	w.Arrive(device(phone))
+	w.arrive(phone)
 	w.must(phone, pep.Subscribe{Node: "notes", JID: phone})
 	event := w.must(laptop, publish("b")).Notices[0].Event
 	if len(event.Changes) != 1 || event.Changes[0].ID != "b" || string(event.Changes[0].Payload.Data) != "data of b" {
@@ -242,7 +269,9 @@ func TestIDsThatNoAnswerCouldHold(t *testing.T) {
 	long := strings.Repeat(`"`, 400)
 	_, err := w.ask(laptop, publish(long+"1", long+"2", long+"3"))
 	refused(t, err, pep.ErrPolicy)
+	for _, id := range []string{"1", "2", "3"} {
+		w.must(laptop, publish(long+id))
+	}
 	_, err = w.ask(laptop, pep.Retract{Node: "notes", IDs: []string{long + "1", long + "2", long + "3"}})
 	refused(t, err, pep.ErrPolicy)
-	w.must(laptop, publish(long+"1"))
 }

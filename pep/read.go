@@ -2,77 +2,13 @@ package pep
 
 import (
 	"context"
-	"strconv"
-	"strings"
 
 	"pepvault/vault"
 )
 
-func (e *Engine) listVaults(ctx context.Context, req Request, done func(Outcome)) error {
-	if admit(req) != nil {
-		// A stranger learns nothing, not even that there is something to hide.
-		done(Outcome{Answer: VaultList{}})
-		return nil
-	}
-	var list VaultList
-	err := e.store.View(ctx, func(v vault.View) (err error) {
-		list.Vaults, err = v.Vaults(req.Owner)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	done(Outcome{Answer: list})
-	return nil
-}
-
-func (e *Engine) describeVault(ctx context.Context, req Request, op DescribeVault, done func(Outcome)) error {
-	if err := admit(req); err != nil {
-		return err
-	}
-	key := vault.Key{Account: req.Owner, Node: op.Node}
-	return e.ordered(ctx, key, func(v vault.View) (Outcome, error) {
-		state, err := v.Vault(key)
-		return Outcome{Answer: VaultInfo{Vault: state}}, err
-	}, done)
-}
-
-// items answers a small request at once and in its turn, and makes a large
-// one Later.
 func (e *Engine) items(ctx context.Context, req Request, op Items, done func(Outcome)) error {
-	if err := admit(req); err != nil {
-		return err
-	}
 	key := vault.Key{Account: req.Owner, Node: op.Node}
-	return e.ordered(ctx, key, func(v vault.View) (Outcome, error) {
-		plan, err := e.planItems(v, key, op)
-		if err != nil {
-			return Outcome{}, err
-		}
-		if plan.cost > e.inline {
-			return Outcome{Answer: Later{Cost: plan.cost, Read: func() (Answer, error) {
-				return e.readLater(context.WithoutCancel(ctx), req, op)
-			}}}, nil
-		}
-		page, err := plan.read()
-		return Outcome{Answer: page}, err
-	}, done)
-}
-
-func (e *Engine) readLater(ctx context.Context, req Request, op Items) (Answer, error) {
-	if err := admit(req); err != nil {
-		return nil, err
-	}
-	var page Answer
-	err := e.store.View(ctx, func(v vault.View) error {
-		plan, err := e.planItems(v, vault.Key{Account: req.Owner, Node: op.Node}, op)
-		if err != nil {
-			return err
-		}
-		page, err = plan.read()
-		return err
-	})
-	return page, err
+	return e.planned(ctx, key, func(v vault.View) (plan, error) { return e.planItems(v, req, op) }, done)
 }
 
 // plan is an answer before its payloads are read. read works inside the view
@@ -82,24 +18,59 @@ type plan struct {
 	read func() (Answer, error)
 }
 
-func (e *Engine) planItems(v vault.View, key vault.Key, op Items) (plan, error) {
+// planned answers at once and in its turn where the plan is small. A large
+// answer is Later: then the plan is made again, from the state and the rights
+// of that moment.
+func (e *Engine) planned(ctx context.Context, key vault.Key, make func(vault.View) (plan, error), done func(Outcome)) error {
+	later := func() (answer Answer, err error) {
+		err = e.store.View(context.WithoutCancel(ctx), func(v vault.View) error {
+			plan, err := make(v)
+			if err != nil {
+				return err
+			}
+			answer, err = plan.read()
+			return err
+		})
+		return answer, err
+	}
+	return e.ordered(ctx, key, func(v vault.View) (Outcome, error) {
+		plan, err := make(v)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if plan.cost > e.inline {
+			return Outcome{Answer: Later{Cost: plan.cost, Read: later}}, nil
+		}
+		answer, err := plan.read()
+		return Outcome{Answer: answer}, err
+	}, done)
+}
+
+func (e *Engine) planItems(v vault.View, req Request, op Items) (plan, error) {
+	if err := admit(v, req); err != nil {
+		return plan{}, err
+	}
+	key := vault.Key{Account: req.Owner, Node: op.Node}
+	if op.IDs != nil {
+		return e.planByID(v, key, op.IDs)
+	}
 	state, err := v.Vault(key)
 	if err != nil {
 		return plan{}, err
 	}
+	w, err := newWindow(v, state, op.Max)
+	if err != nil {
+		return plan{}, err
+	}
 	switch {
-	case op.IDs != nil:
-		return e.planByID(v, key, op.IDs)
-	case op.Page != nil && op.Max > 0:
-		return plan{}, &Refusal{Err: ErrUnsupported, Text: "max_items together with a page", Feature: "rsm"}
 	case op.Page != nil:
-		return e.planPage(v, state, *op.Page)
+		return e.planPage(v, w, *op.Page)
 	case op.Max > 0:
-		return e.planLatest(v, state, op.Max)
+		return e.planLatest(v, w), nil
 	case state.Cost > int64(e.answer):
-		return e.planPage(v, state, PageRequest{Max: -1})
+		return e.planPage(v, w, PageRequest{Max: -1})
 	default:
-		return e.planLatest(v, state, max(state.Records, 1))
+		return e.planLatest(v, w), nil
 	}
 }
 
@@ -121,48 +92,6 @@ func (e *Engine) planByID(v vault.View, key vault.Key, ids []string) (plan, erro
 	}}, nil
 }
 
-func (e *Engine) planLatest(v vault.View, state vault.Vault, n int) (plan, error) {
-	limit := vault.PageLimit{Records: n, Cost: e.answer}
-	return plan{cost: e.costOf(state, n), read: func() (Answer, error) {
-		latest, err := v.Latest(state.Key, limit)
-		if err != nil {
-			return nil, err
-		}
-		page := ItemsPage{Node: state.Key.Node, Records: records(latest)}
-		if latest.More && len(page.Records) < min(n, state.Records) {
-			page.Set = e.resultSet(state, page.Records)
-		}
-		return page, nil
-	}}, nil
-}
-
-func (e *Engine) planPage(v vault.View, state vault.Vault, p PageRequest) (plan, error) {
-	after := vault.Revision(0)
-	if p.After != "" {
-		var err error
-		if after, err = parseUID(p.After, state); err != nil {
-			return plan{}, err
-		}
-	}
-	if p.Max < 0 {
-		p.Max = max(state.Records, 1)
-	}
-	if p.Max == 0 { // XEP-0059 §2.7: only the count
-		return plan{read: func() (Answer, error) {
-			return ItemsPage{Node: state.Key.Node, Set: e.resultSet(state, nil)}, nil
-		}}, nil
-	}
-	limit := vault.PageLimit{Records: p.Max, Cost: e.answer, Live: true}
-	return plan{cost: e.costOf(state, p.Max), read: func() (Answer, error) {
-		page, err := v.Changes(state.Key, after, limit)
-		if err != nil {
-			return nil, err
-		}
-		found := records(page)
-		return ItemsPage{Node: state.Key.Node, Records: found, Set: e.resultSet(state, found)}, nil
-	}}, nil
-}
-
 // costOf estimates n records of a vault, from above for records of like size.
 func (e *Engine) costOf(state vault.Vault, n int) int {
 	if state.Records == 0 {
@@ -178,37 +107,4 @@ func records(page vault.Page) []vault.Record {
 		found[i] = c.Record
 	}
 	return found
-}
-
-func (e *Engine) resultSet(state vault.Vault, page []vault.Record) *ResultSet {
-	set := &ResultSet{Count: state.Records}
-	if len(page) > 0 {
-		set.First = uid(page[0].Revision, state)
-		set.Last = uid(page[len(page)-1].Revision, state)
-	}
-	return set
-}
-
-// uid names a place in the order of a vault's records (XEP-0059 §2). It is
-// good for as long as the vault's history goes on: whatever is written, what
-// follows it is what changed later.
-func uid(r vault.Revision, state vault.Vault) string {
-	return epochTag(state) + "-" + strconv.FormatUint(uint64(r), 36)
-}
-
-func parseUID(text string, state vault.Vault) (vault.Revision, error) {
-	number, found := strings.CutPrefix(text, epochTag(state)+"-")
-	r, err := strconv.ParseUint(number, 36, 64)
-	if !found || err != nil || r == 0 || vault.Revision(r) > state.Revision || uid(vault.Revision(r), state) != text {
-		return 0, Refuse(ErrUnknownPage, "the page position is not one of this vault")
-	}
-	return vault.Revision(r), nil
-}
-
-func epochTag(state vault.Vault) string {
-	tag := uint64(0)
-	for _, b := range state.Epoch[:5] {
-		tag = tag<<8 | uint64(b)
-	}
-	return strconv.FormatUint(tag, 36)
 }

@@ -1,6 +1,7 @@
 package pep
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -13,54 +14,89 @@ import (
 // at the start, and verified before they count for anything but that.
 
 const (
-	// saveEvery is how long a change of the known resources may be lost for.
-	saveEvery = 5 * time.Second
-	// savedAtOnce bounds how many resources one transaction stores.
-	savedAtOnce = 512
+	// saveSoon is how long what changed about the known resources waits to be
+	// stored, so that those of a storm go together.
+	saveSoon = 200 * time.Millisecond
+	// saveSlow bounds that wait while the store is slow or fails.
+	saveSlow = 5 * time.Second
+	// saveShare is how many times longer than storing the last ones took it
+	// waits: a tenth of the store's time is for this at most.
+	saveShare = 9
+	// saveLate is how long signs of life wait, which are lost without harm.
+	saveLate = time.Minute
+	// savedAtOnce bounds how many resources one transaction stores: a save of
+	// a device may have to wait for it.
+	savedAtOnce = 64
 )
 
-// Remember reads the resources that were known when the service ended. It is
-// called once, before anything else.
+// Remember reads the resources that were known when the service ended, and
+// the capabilities that are known. It is called once, before anything else.
 func (e *Engine) Remember(ctx context.Context) error {
-	var stored []vault.Resource
+	var resources []vault.Resource
+	var caps []vault.Capabilities
 	err := e.store.View(ctx, func(v vault.View) (err error) {
-		stored, err = v.Resources()
+		if resources, err = v.Resources(); err != nil {
+			return err
+		}
+		caps, err = v.Capabilities()
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	// In the order of their signs of life, which is that of arrivals.
-	slices.SortStableFunc(stored, func(a, b vault.Resource) int { return a.Seen.Compare(b.Seen) })
-	e.interest.restore(stored)
+	slices.SortStableFunc(resources, func(a, b vault.Resource) int { return a.Seen.Compare(b.Seen) })
+	slices.SortStableFunc(caps, func(a, b vault.Capabilities) int { return a.Used.Compare(b.Used) })
+	e.interest.restore(resources, caps)
 	return nil
 }
 
-// KeepRemembering stores what changes about the known resources, until ctx
-// ends and a last time then. failed hears of what could not be stored; that is
-// tried again later.
+// KeepRemembering stores what changes about the known resources and the
+// capabilities, soon after it changed, until ctx ends and a last time then.
+// failed hears of what could not be stored; that is tried again later.
 func (e *Engine) KeepRemembering(ctx context.Context, failed func(error)) {
-	tick := time.NewTicker(saveEvery)
-	defer tick.Stop()
+	late := time.NewTicker(saveLate)
+	defer late.Stop()
+	wait := saveSoon
 	for ended := false; !ended; {
 		select {
-		case <-tick.C:
+		case <-e.interest.soon:
+			pause := time.NewTimer(wait)
+			select {
+			case <-pause.C:
+			case <-ctx.Done():
+				pause.Stop()
+				ended = true
+			}
+		case <-late.C:
 		case <-ctx.Done():
 			ended = true
 		}
-		if err := e.saveResources(context.WithoutCancel(ctx)); err != nil {
+		begun := time.Now()
+		err := e.save(context.WithoutCancel(ctx))
+		wait = min(max(saveSoon, saveShare*time.Since(begun)), saveSlow)
+		if err != nil {
+			wait = saveSlow
 			failed(err)
 		}
 	}
 }
 
-func (e *Engine) saveResources(ctx context.Context) error {
-	for {
-		names := e.interest.takeUnsaved(savedAtOnce)
-		if len(names) == 0 {
+// save stores what is unsaved now. What changes meanwhile waits its time, lest
+// a slow store does nothing else.
+func (e *Engine) save(ctx context.Context) error {
+	for left := e.interest.countUnsaved(); left > 0; {
+		names, hashes := e.interest.takeUnsaved(min(left, savedAtOnce))
+		left -= len(names) + len(hashes)
+		if len(names)+len(hashes) == 0 {
 			return nil
 		}
 		err := e.store.Update(ctx, vault.Key{}, func(tx vault.Tx) error {
+			for _, hash := range hashes {
+				if err := e.saveCapabilities(tx, hash); err != nil {
+					return err
+				}
+			}
 			for _, n := range names {
 				if err := e.saveResource(tx, n); err != nil {
 					return err
@@ -69,10 +105,37 @@ func (e *Engine) saveResources(ctx context.Context) error {
 			return nil
 		})
 		if err != nil {
-			e.interest.giveBack(names)
+			e.interest.giveBack(names, hashes)
 			return err
 		}
 	}
+	return nil
+}
+
+func (i *interest) countUnsaved() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return len(i.unsaved) + len(i.caps.unsaved)
+}
+
+// keepSubscribed stores a resource together with a subscription that it is about
+// to get: the answer promises that.
+func (e *Engine) keepSubscribed(tx vault.Tx, s Sender, key vault.Key) error {
+	r, known := e.interest.describe(name{s.Account, s.Resource})
+	if !known {
+		return nil // it left just now, and the subscription with it
+	}
+	if !slices.Contains(r.Vaults, key) {
+		r.Vaults = append(r.Vaults, key)
+		sortKeys(r.Vaults)
+	}
+	return tx.KeepResource(r)
+}
+
+func sortKeys(keys []vault.Key) {
+	slices.SortFunc(keys, func(a, b vault.Key) int {
+		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Node, b.Node))
+	})
 }
 
 func (e *Engine) saveResource(tx vault.Tx, n name) error {
@@ -83,50 +146,83 @@ func (e *Engine) saveResource(tx vault.Tx, n name) error {
 	return tx.KeepResource(r)
 }
 
-func (i *interest) restore(stored []vault.Resource) {
+func (e *Engine) saveCapabilities(tx vault.Tx, hash string) error {
+	c, known := e.interest.describeCaps(hash)
+	if !known {
+		return tx.DropCapabilities(hash)
+	}
+	return tx.KeepCapabilities(c)
+}
+
+// restore takes over what was stored, the oldest first.
+func (i *interest) restore(resources []vault.Resource, caps []vault.Capabilities) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for _, s := range stored {
+	for _, s := range caps {
+		can, _ := newFeatures(Announced{Nodes: s.Nodes, Sync: s.Sync})
+		i.caps.known[s.Hash] = i.caps.order.PushFront(&capability{hash: s.Hash, can: can, used: s.Used})
+	}
+	i.caps.trim()
+	for _, s := range resources {
+		i.arrivals++
+		r := newResource(Sender{Account: s.Account, Address: s.Address, Resource: s.Name})
+		r.arrived, r.seen, r.stored = i.arrivals, s.Seen, true
+		if e, ok := i.caps.known[s.Caps]; ok {
+			r.hash, r.can = s.Caps, e.Value.(*capability).can
+		}
+		if len(s.Owners) == 0 {
+			s.Owners = []vault.Account{s.Account}
+		}
+		for _, owner := range s.Owners {
+			i.enter(r, owner)
+			// It was told when it came: now its state is enough.
+			r.greeted[owner] = r.can
+		}
+		for _, key := range s.Vaults {
+			if r.there(key.Account) {
+				r.vaults[key] = struct{}{}
+				insert(i.subscribed, key, r)
+			}
+		}
 		known := i.accounts[s.Account]
 		if known == nil {
 			known = map[string]*resource{}
 			i.accounts[s.Account] = known
 		}
-		i.arrivals++
-		r := &resource{
-			sender:  Sender{Account: s.Account, Address: s.Address, Resource: s.Name},
-			arrived: i.arrivals,
-			seen:    s.Seen,
-			vaults:  map[vault.Key]struct{}{},
-			stored:  true,
-		}
-		for _, node := range s.Nodes {
-			r.vaults[vault.Key{Account: s.Account, Node: node}] = struct{}{}
-		}
 		known[s.Name] = r
 	}
 }
 
-func (i *interest) takeUnsaved(most int) []name {
+// takeUnsaved takes at most so many names and hashes together.
+func (i *interest) takeUnsaved(most int) (names []name, hashes []string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	names := make([]name, 0, min(most, len(i.unsaved)))
-	for n := range i.unsaved {
-		if len(names) == most {
-			break
-		}
-		names = append(names, n)
-		delete(i.unsaved, n)
-	}
-	return names
+	hashes = take(i.caps.unsaved, most)
+	return take(i.unsaved, most-len(hashes)), hashes
 }
 
-func (i *interest) giveBack(names []name) {
+func take[K comparable](set map[K]struct{}, most int) []K {
+	taken := make([]K, 0, min(most, len(set)))
+	for k := range set {
+		if len(taken) == most {
+			break
+		}
+		taken = append(taken, k)
+		delete(set, k)
+	}
+	return taken
+}
+
+func (i *interest) giveBack(names []name, hashes []string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, n := range names {
-		i.changed(n.account, n.resource)
+		i.touched(n.account, n.resource)
 	}
+	for _, hash := range hashes {
+		i.caps.touched(hash)
+	}
+	i.hurry()
 }
 
 func (i *interest) describe(n name) (vault.Resource, bool) {
@@ -140,10 +236,29 @@ func (i *interest) describe(n name) (vault.Resource, bool) {
 	described := vault.Resource{
 		Account: n.account, Name: n.resource, Address: r.sender.Address,
 		Seen: r.seen.UTC().Truncate(time.Millisecond),
+		Caps: r.hash,
 	}
+	for owner := range r.owners {
+		described.Owners = append(described.Owners, owner)
+	}
+	slices.Sort(described.Owners)
 	for key := range r.vaults {
-		described.Nodes = append(described.Nodes, key.Node)
+		described.Vaults = append(described.Vaults, key)
 	}
-	slices.Sort(described.Nodes)
+	sortKeys(described.Vaults)
 	return described, true
+}
+
+func (i *interest) describeCaps(hash string) (vault.Capabilities, bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	e, known := i.caps.known[hash]
+	if !known {
+		return vault.Capabilities{}, false
+	}
+	c := e.Value.(*capability)
+	return vault.Capabilities{
+		Hash: hash, Nodes: c.can.sorted(), Sync: c.can.sync,
+		Used: c.used.UTC().Truncate(time.Millisecond),
+	}, true
 }

@@ -29,7 +29,7 @@ func TestKnownResourcesSurviveARestart(t *testing.T) {
 	w.must(laptop, publish("a"))
 	w.must(laptop, pep.Publish{Node: "other", Items: []pep.Item{item("x", "y")}})
 	for _, d := range []string{laptop, phone, "alice@localhost/gone"} {
-		w.Arrive(device(d))
+		w.arrive(d)
 	}
 	w.must(phone, pep.Subscribe{Node: "notes", JID: phone})
 	w.must(laptop, pep.Subscribe{Node: "other", JID: "alice@localhost"})
@@ -50,8 +50,8 @@ func TestUnseenResources(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1_700_000_000_000)
 	w := newWorld(t, func(o *pep.Options) { o.Now = func() time.Time { return now } })
-	w.Arrive(device(laptop))
-	w.Arrive(device(phone))
+	w.arrive(laptop)
+	w.arrive(phone)
 	now = now.Add(time.Hour)
 	w.Heard(device(phone))
 	unseen := w.Unseen(now)
@@ -62,7 +62,7 @@ func TestUnseenResources(t *testing.T) {
 	equal(t, "known", len(w.Known()), 2)
 }
 
-// failing is a store whose writes fail for a while.
+// failing is a store that fails for a while.
 type failing struct {
 	vault.Store
 	fails atomic.Bool
@@ -75,13 +75,20 @@ func (f *failing) Update(ctx context.Context, key vault.Key, fn func(vault.Tx) e
 	return f.Store.Update(ctx, key, fn)
 }
 
+func (f *failing) View(ctx context.Context, fn func(vault.View) error) error {
+	if f.fails.Load() {
+		return vault.ErrStorage
+	}
+	return f.Store.View(ctx, fn)
+}
+
 func TestRememberingIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	f := &failing{Store: w.store}
 	f.fails.Store(true)
 	w.Engine = pep.New(pep.Options{Store: f, Limits: limits, AnswerBytes: 100_000, InlineBytes: 10_000})
-	w.Arrive(device(phone))
+	w.arrive(phone)
 	var failures []error
 	w.remembering(func(err error) { failures = append(failures, err) })()
 	if len(failures) != 1 || !errors.Is(failures[0], vault.ErrStorage) {
@@ -124,18 +131,18 @@ func TestGoneResourcesAreNotRemembered(t *testing.T) {
 		do   func()
 		want int
 	}{
-		{"came", func() { w.Arrive(device(phone)) }, 1},
+		{"came", func() { w.arrive(phone) }, 1},
 		{"nothing", func() {}, 1},
 		{"went, came and went", func() {
 			w.Leave("alice@localhost", "phone")
-			w.Arrive(device(phone))
+			w.arrive(phone)
 			w.Leave("alice@localhost", "phone")
 		}, 0},
-		{"came and went", func() { w.Arrive(device(phone)); w.Leave("alice@localhost", "phone") }, 0},
+		{"came and went", func() { w.arrive(phone); w.Leave("alice@localhost", "phone") }, 0},
 		{"came, went and came", func() {
-			w.Arrive(device(phone))
+			w.arrive(phone)
 			w.Leave("alice@localhost", "phone")
-			w.Arrive(device(phone))
+			w.arrive(phone)
 		}, 1},
 	} {
 		row.do()

@@ -57,11 +57,14 @@ func (g *gate) writing(n int) {
 	g.writes += n
 }
 
-// commit announces a write.
-func (g *gate) commit(announce func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.passed++
+// commit announces a write, of one vault or of several. Only the commit loop
+// takes more than one gate at a time, and it does one thing after the other.
+func commit(gates []*gate, announce func()) {
+	for _, g := range gates {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.passed++
+	}
 	announce()
 }
 
@@ -86,13 +89,23 @@ func (g *gate) read(since uint64, announce func()) bool {
 // update is Store.Update for the engine's rules: fn announces its outcome with
 // told, which the commit loop does in its turn.
 func (e *Engine) update(ctx context.Context, key vault.Key, fn func(tx vault.Tx, told func(announce func())) error) error {
-	g := e.turns.enter(key)
-	defer e.turns.leave(key, g)
-	g.writing(1)
-	defer g.writing(-1)
-	return e.store.Update(ctx, key, func(tx vault.Tx) error {
+	return e.updateAll(ctx, []vault.Key{key}, fn)
+}
+
+// updateAll is update for a write to several vaults, each named once.
+func (e *Engine) updateAll(ctx context.Context, keys []vault.Key, fn func(tx vault.Tx, told func(announce func())) error) error {
+	gates := make([]*gate, len(keys))
+	var about vault.Key
+	for i, key := range keys {
+		g := e.turns.enter(key)
+		defer e.turns.leave(key, g)
+		g.writing(1)
+		defer g.writing(-1)
+		gates[i], about = g, key
+	}
+	return e.store.Update(ctx, about, func(tx vault.Tx) error {
 		return fn(tx, func(announce func()) {
-			tx.AfterCommit(func() { g.commit(announce) })
+			tx.AfterCommit(func() { commit(gates, announce) })
 		})
 	})
 }

@@ -3,8 +3,8 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
+	"time"
 
 	"pepvault/store/sqlite"
 	"pepvault/vault"
@@ -15,23 +15,19 @@ type Options struct {
 	Driver string // "sqlite"
 	Path   string // of the database file
 	Logger *slog.Logger
+	// Committed hears of each commit: how many transactions shared it, and how
+	// long it took from its beginning until it was on disk. It must not block.
+	// nil: nobody listens.
+	Committed func(transactions int, took time.Duration)
 }
 
 // Open opens a store, or makes a new one. Its errors are one line for an
 // operator; for those to compare see [sqlite.Open].
 func Open(ctx context.Context, o Options) (vault.Store, error) {
-	switch o.Driver {
-	case "sqlite":
-		return openSQLite(ctx, o)
-	case "postgres":
-		return nil, fmt.Errorf("store.driver %q is not built yet: use \"sqlite\"", o.Driver)
-	default:
-		return nil, fmt.Errorf("store.driver %q is unknown: there is \"sqlite\"", o.Driver)
+	if err := o.known(); err != nil {
+		return nil, err
 	}
-}
-
-func openSQLite(ctx context.Context, o Options) (vault.Store, error) {
-	s, err := sqlite.Open(ctx, sqlite.Options{Path: o.Path, Logger: o.Logger})
+	s, err := sqlite.Open(ctx, sqlite.Options{Path: o.Path, Logger: o.Logger, Committed: o.Committed})
 	if err != nil {
 		return nil, err // not a nil *sqlite.Store in an interface
 	}

@@ -18,7 +18,29 @@ type Cursor struct {
 	Epoch    Epoch
 	Revision Revision
 	Run      Run
+	// Pass is set while the device goes through the whole vault: then it holds
+	// what changed last at or before Revision, and nothing behind.
+	Pass Pass
 }
+
+// Pass is a way through the whole vault, page by page. The zero value stands
+// for none.
+type Pass struct {
+	Reset Reset
+	Start Revision // of the vault when the pass began: the removals behind it count
+	Fork  Revision // of ResetLost
+}
+
+// Reset says why a device has to go through the whole vault (PROTOCOL §7).
+type Reset uint8
+
+const (
+	NoReset     Reset = iota
+	ResetNew          // it holds nothing yet
+	ResetPruned       // removals that it has not seen are forgotten
+	ResetEnded        // the history of its cursor was ended on purpose
+	ResetLost         // the history of its cursor is not the vault's
+)
 
 // Cursor returns the vault's state as a cursor.
 func (v Vault) Cursor() Cursor {
@@ -38,19 +60,28 @@ func (CursorKey) String() string { return "(secret)" }
 // GoString says nothing.
 func (CursorKey) GoString() string { return "(secret)" }
 
+// The first byte of a cursor says which layout follows.
 const (
-	cursorPlain  = 1 // the first byte: which layout follows
+	cursorPlain  = 1
+	cursorPass   = 2
 	cursorFields = 1 + len(Epoch{}) + 8 + 8
+	passFields   = cursorFields + 1 + 8 + 8
 	cursorMAC    = 12
 )
 
 // Sign returns the opaque text of c. Equal cursors have equal texts.
 func (k CursorKey) Sign(c Cursor) string {
-	raw := make([]byte, 0, cursorFields+cursorMAC)
+	raw := make([]byte, 0, passFields+cursorMAC)
 	raw = append(raw, cursorPlain)
 	raw = append(raw, c.Epoch[:]...)
 	raw = binary.BigEndian.AppendUint64(raw, uint64(c.Revision))
 	raw = binary.BigEndian.AppendUint64(raw, uint64(c.Run))
+	if c.Pass != (Pass{}) {
+		raw[0] = cursorPass
+		raw = append(raw, byte(c.Pass.Reset))
+		raw = binary.BigEndian.AppendUint64(raw, uint64(c.Pass.Start))
+		raw = binary.BigEndian.AppendUint64(raw, uint64(c.Pass.Fork))
+	}
 	raw = append(raw, k.mac(raw)...)
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
@@ -59,21 +90,27 @@ func (k CursorKey) Sign(c Cursor) string {
 // else is [ErrBadCursor].
 func (k CursorKey) Verify(text string) (Cursor, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(raw) != cursorFields+cursorMAC || raw[0] != cursorPlain {
-		return Cursor{}, ErrBadCursor
-	}
 	// The decoder passes over line breaks.
-	if base64.RawURLEncoding.EncodeToString(raw) != text {
+	if err != nil || base64.RawURLEncoding.EncodeToString(raw) != text || len(raw) <= cursorMAC {
 		return Cursor{}, ErrBadCursor
 	}
-	fields, mac := raw[:cursorFields], raw[cursorFields:]
-	if !hmac.Equal(mac, k.mac(fields)) {
+	fields, mac := raw[:len(raw)-cursorMAC], raw[len(raw)-cursorMAC:]
+	inPass := fields[0] == cursorPass
+	switch {
+	case !inPass && (fields[0] != cursorPlain || len(fields) != cursorFields),
+		inPass && len(fields) != passFields,
+		!hmac.Equal(mac, k.mac(fields)):
 		return Cursor{}, ErrBadCursor
 	}
 	c := Cursor{Epoch: Epoch(fields[1 : 1+len(Epoch{})])}
 	rest := fields[1+len(Epoch{}):]
 	c.Revision = Revision(binary.BigEndian.Uint64(rest))
 	c.Run = Run(binary.BigEndian.Uint64(rest[8:]))
+	if inPass {
+		c.Pass.Reset = Reset(rest[16])
+		c.Pass.Start = Revision(binary.BigEndian.Uint64(rest[17:]))
+		c.Pass.Fork = Revision(binary.BigEndian.Uint64(rest[25:]))
+	}
 	return c, nil
 }
 

@@ -13,11 +13,19 @@ import (
 )
 
 func drawCursor(t *rapid.T) vault.Cursor {
-	return vault.Cursor{
+	c := vault.Cursor{
 		Epoch:    vault.Epoch(rapid.SliceOfN(rapid.Byte(), len(vault.Epoch{}), len(vault.Epoch{})).Draw(t, "epoch")),
 		Revision: vault.Revision(rapid.Uint64().Draw(t, "revision")),
 		Run:      vault.Run(rapid.Uint64().Draw(t, "run")),
 	}
+	if rapid.Bool().Draw(t, "in a pass") {
+		c.Pass = vault.Pass{
+			Reset: vault.Reset(rapid.IntRange(0, 4).Draw(t, "reset")),
+			Start: vault.Revision(rapid.Uint64().Draw(t, "start")),
+			Fork:  vault.Revision(rapid.Uint64().Draw(t, "fork")),
+		}
+	}
+	return c
 }
 
 func TestCursorsAreCanonical(t *testing.T) {
@@ -38,21 +46,11 @@ func TestCursorsAreCanonical(t *testing.T) {
 func TestVerifyRefuses(t *testing.T) {
 	t.Parallel()
 	key, other := vault.CursorKey{1}, vault.CursorKey{2}
+	pass := vault.Pass{Reset: vault.ResetNew, Start: 50}
+	for _, c := range []vault.Cursor{{Epoch: vault.Epoch{7}, Revision: 41, Run: 5}, {Epoch: vault.Epoch{7}, Revision: 41, Run: 5, Pass: pass}} {
+		testForged(t, key, key.Sign(c))
+	}
 	good := key.Sign(vault.Cursor{Epoch: vault.Epoch{7}, Revision: 41, Run: 5})
-	raw, err := base64.RawURLEncoding.DecodeString(good)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range raw {
-		for bit := range 8 {
-			forged := append([]byte(nil), raw...)
-			forged[i] ^= 1 << bit
-			text := base64.RawURLEncoding.EncodeToString(forged)
-			if c, err := key.Verify(text); !errors.Is(err, vault.ErrBadCursor) {
-				t.Errorf("byte %d, bit %d flipped: Verify gives %v, %v", i, bit, c, err)
-			}
-		}
-	}
 	tests := []struct{ name, text string }{
 		{"empty", ""},
 		{"none", "none"},
@@ -70,6 +68,25 @@ func TestVerifyRefuses(t *testing.T) {
 				t.Errorf("Verify(%q) = %v, %v; want ErrBadCursor", tt.text, c, err)
 			}
 		})
+	}
+}
+
+// testForged flips every bit of a good cursor.
+func testForged(t *testing.T, key vault.CursorKey, good string) {
+	t.Helper()
+	raw, err := base64.RawURLEncoding.DecodeString(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range raw {
+		for bit := range 8 {
+			forged := append([]byte(nil), raw...)
+			forged[i] ^= 1 << bit
+			text := base64.RawURLEncoding.EncodeToString(forged)
+			if c, err := key.Verify(text); !errors.Is(err, vault.ErrBadCursor) {
+				t.Errorf("byte %d, bit %d flipped: Verify gives %v, %v", i, bit, c, err)
+			}
+		}
 	}
 }
 

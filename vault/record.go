@@ -71,6 +71,9 @@ type Record struct {
 	Payload    Payload
 	Publisher  Account
 	Published  time.Time // UTC, whole milliseconds
+	// RotatedFrom is the revision that a key rotation replaced: what the record
+	// holds is the same, sealed anew. 0 for one that was written since.
+	RotatedFrom Revision
 }
 
 // recordFrame is at least what the elements around a payload take on the
@@ -115,4 +118,6 @@ type Head struct {
 	KeyVersion uint32
 	Bytes      int // of the payload; 0 for a tombstone
 	Cost       int // Record.Cost; 0 for a tombstone
+	// RotatedFrom is that of the record.
+	RotatedFrom Revision
 }

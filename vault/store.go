@@ -3,6 +3,7 @@ package vault
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Faults that a store reports; compare with errors.Is.
@@ -68,8 +69,20 @@ type Store interface {
 type View interface {
 	// Vault returns the state of one vault, or ErrNoVault.
 	Vault(key Key) (Vault, error)
+	// Accounts returns those that own a vault, sorted.
+	Accounts() ([]Account, error)
 	// Vaults returns the account's vaults, sorted by node.
 	Vaults(account Account) ([]Vault, error)
+	// Sizes tells what each of the account's vaults holds, sorted by node. It is
+	// counted: unlike Vaults it takes nothing of the account into memory.
+	Sizes(account Account) ([]Size, error)
+	// Shared returns those of the owner's vaults with which another account is
+	// affiliated, in whatever way, sorted by node. It costs no more the larger
+	// they are.
+	Shared(owner, with Account) ([]Key, error)
+	// Totals counts what all accounts have together. It reads no payload, but
+	// passes every record's name: it is for now and then.
+	Totals() (Totals, error)
 	// Usage sums up what the account has stored.
 	Usage(account Account) (Usage, error)
 	// Records returns those of the ids that exist, in the order of ids, each
@@ -78,27 +91,62 @@ type View interface {
 	// Heads tells what is known of each id, in the order of ids, without
 	// reading a payload; ErrNoVault.
 	Heads(key Key, ids []string) ([]Head, error)
-	// Latest returns the records that changed last, the oldest change first;
-	// More says that older ones were left out. limit.Live is not read: there
-	// are no tombstones in it. ErrNoVault.
-	Latest(key Key, limit PageLimit) (Page, error)
+	// Latest returns the records that changed last before revision below (0 =
+	// up to now), the oldest change first; More says that older ones were left
+	// out. limit.Live is not read: there are no tombstones in it. ErrNoVault.
+	Latest(key Key, below Revision, limit PageLimit) (Page, error)
 	// Changes returns what has a revision above after, in the order of
 	// revisions; ErrNoVault.
 	Changes(key Key, after Revision, limit PageLimit) (Page, error)
+	// Rank tells how many records have a revision below r. ErrNoVault.
+	Rank(key Key, r Revision) (int, error)
+	// Nth returns the revision of the record that n others precede in the
+	// order of revisions; 0 if there are not so many. ErrNoVault.
+	Nth(key Key, n int) (Revision, error)
+	// KeyVersions returns the lowest and the highest key version among the
+	// records; 0 and 0 for an empty vault. ErrNoVault.
+	KeyVersions(key Key) (low, high uint32, err error)
 	// Subscriptions returns the stored subscriptions of a vault, sorted;
 	// ErrNoVault. Every write asks for them, so an adapter keeps them in
 	// memory beside the order of the records.
 	Subscriptions(key Key) ([]Subscription, error)
+	// Runs tells which run committed which revision of the vault; ErrNoVault.
+	// They are in memory too.
+	Runs(key Key) (Runs, error)
+	// Forked looks for an earlier epoch of the vault: up to fork its history is
+	// known to be the vault's. known is false if it never had that epoch. ErrNoVault.
+	Forked(key Key, epoch Epoch) (fork Revision, known bool, err error)
+	// Ended tells whether an epoch was ended by Delete, of whatever vault.
+	Ended(epoch Epoch) (bool, error)
+	// Affiliations returns who is affiliated with a vault beside its owner,
+	// sorted by account; ErrNoVault. Like subscriptions they are in memory.
+	Affiliations(key Key) ([]Affiliated, error)
+	// Inventory returns the heads of all records, the oldest change first;
+	// ErrNoVault.
+	Inventory(key Key) ([]Head, error)
+	// Batch returns a batch, also one that has ended or expired; ErrNoBatch.
+	Batch(key BatchKey) (Batch, error)
+	// Batches returns those that the account began, the oldest first.
+	Batches(account Account) ([]Batch, error)
+	// Staged returns the changes in a batch in the order in which they came,
+	// none if it has ended; ErrNoBatch.
+	Staged(key BatchKey) ([]Staged, error)
+	// StagedPayload returns the payload of a staged record; ErrNoBatch,
+	// ErrNoRecord.
+	StagedPayload(key BatchKey, id string) (Payload, error)
 	// Resources returns all stored resources, sorted by account and name.
 	Resources() ([]Resource, error)
+	// Capabilities returns all that are stored, sorted by hash.
+	Capabilities() ([]Capabilities, error)
 }
 
 // PageLimit bounds a page. A page holds at least one change, whatever its
 // size, unless there is none.
 type PageLimit struct {
-	Records int  // at least 1
-	Cost    int  // sum of Record.Cost, a tombstone counting as a record without payload; at least 1
-	Live    bool // leave tombstones out
+	Records   int      // at least 1
+	Cost      int      // sum of Record.Cost, a tombstone counting as a record without payload; at least 1
+	Live      bool     // leave tombstones out
+	GoneAbove Revision // leave tombstones out that lie at or below this one
 }
 
 // Page is a run of changes.
@@ -116,8 +164,15 @@ type Tx interface {
 	Create(key Key, config Config) (Vault, error)
 	// Configure replaces the configuration; this takes a revision. ErrNoVault.
 	Configure(key Key, config Config) (Revision, error)
-	// Delete removes the vault and all that belongs to it. Its epoch is kept
-	// as an ended one. ErrNoVault.
+	// Fork gives the vault a new epoch and keeps the one before, with the
+	// revision up to which its history is known to be the vault's, whoever asks
+	// (0 = nothing is). Open batches of the vault are dropped. This takes no
+	// revision. ErrNoVault.
+	Fork(key Key, shared Revision) (Vault, error)
+	// Delete removes the vault and all that belongs to it. Its epoch and those
+	// before are kept as ended ones. It costs the same for every size of vault:
+	// what is removed, here and elsewhere, is out of sight and counts no more; a
+	// store frees the room for it in the background. ErrNoVault.
 	Delete(key Key) error
 	// Put stores a record under the next revision, which it returns;
 	// record.Revision is not read. An older record or tombstone of that id is
@@ -126,6 +181,9 @@ type Tx interface {
 	// Retract replaces a record by a tombstone under the next revision.
 	// ErrNoVault, ErrNoRecord.
 	Retract(key Key, id string) (Revision, error)
+	// Purge replaces every record by a tombstone, the oldest change first,
+	// each under the next revision, and returns the tombstones. ErrNoVault.
+	Purge(key Key) ([]Change, error)
 	// Prune forgets the oldest tombstones until at most keep are left, and
 	// remembers the highest one that it forgot. ErrNoVault.
 	Prune(key Key, keep int) error
@@ -135,11 +193,44 @@ type Tx interface {
 	// ErrNoVault.
 	Unsubscribe(key Key, s Subscription) (bool, error)
 
+	// BeginBatch stores an empty, open batch; of b, Changes, Bytes and Outcome
+	// are not read. ErrNoVault, ErrBatchExists.
+	BeginBatch(b Batch) error
+	// Stage adds a change to an open batch, in the place of one of that record
+	// id; s.Bytes is not read, and a removal has no payload. ErrNoBatch.
+	Stage(key BatchKey, s Staged, p Payload) error
+	// Unstage removes those of the changes that are there. ErrNoBatch if the
+	// batch is not open.
+	Unstage(key BatchKey, ids []string) error
+	// EndBatch drops what is staged in an open batch and remembers how it ended.
+	// ErrNoBatch.
+	EndBatch(key BatchKey, outcome BatchOutcome) error
+	// DropBatch removes a batch and all that is staged in it, if it is there.
+	DropBatch(key BatchKey) error
+	// Expire removes batches that have expired at now, at most n of them. more
+	// tells whether something is left.
+	Expire(now time.Time, n int) (more bool, err error)
+
+	// Affiliate sets what an account is to a vault. NotAffiliated and Outcast
+	// end its subscription too, and all but Publisher end its batches there.
+	// Owner is not for this: it panics. ErrNoVault.
+	Affiliate(key Key, a Affiliated) error
+	// Withdraw ends the account's affiliations and subscriptions everywhere
+	// but in its own vaults, and returns the vaults concerned.
+	Withdraw(account Account) ([]Key, error)
+
 	// KeepResource stores a resource in the place of one of that account and
 	// name.
 	KeepResource(r Resource) error
 	// DropResource removes a resource if it is there.
 	DropResource(account Account, name string) error
+
+	// ForgetResources removes all resources of an account.
+	ForgetResources(account Account) error
+	// KeepCapabilities stores capabilities in the place of those of that hash.
+	KeepCapabilities(c Capabilities) error
+	// DropCapabilities removes capabilities if they are there.
+	DropCapabilities(hash string) error
 
 	// AfterCommit has f called once the transaction is on disk and visible
 	// to every View, before the Update that it belongs to returns; never if

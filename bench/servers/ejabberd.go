@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 )
@@ -37,6 +38,7 @@ func StartEjabberd(ctx context.Context, o Options) (*Server, error) {
 var (
 	erlPath  = regexp.MustCompile(`(?m)^ERL="([^"]+)"`)
 	erlLibs  = regexp.MustCompile(`(?m)^ERL_LIBS='?([^'\n]+)'?`)
+	erlMore  = regexp.MustCompile(`(?m)^ERL_OPTIONS="\$ERL_OPTIONS ([^"\n]+)"$`)
 	ctlRules = [...]*regexp.Regexp{erlPath, erlLibs}
 )
 
@@ -65,18 +67,27 @@ func newEjabberd(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	clients, err := freeAddr()
+	reserved := new(ports)
+	clients, err := reserved.take()
 	if err != nil {
 		return nil, err
 	}
 	at := func(name string) string { return filepath.Join(o.Dir, name) }
+	var more []string
+	if o.Control != "" {
+		m := erlMore.FindStringSubmatch(o.Control)
+		if m == nil {
+			return nil, fmt.Errorf("the start script's configuration has no line like %s", erlMore)
+		}
+		more = strings.Fields(m[1])
+	}
 	s := &Server{
-		Domain: o.Domain, Addr: clients, CA: cert.pool, CAFile: cert.cert,
-		name: "ejabberd", dir: o.Dir, components: make(map[string]string), logger: o.Logger,
+		Domain: o.Domain, Addr: clients, CA: cert.pool, CAFile: cert.cert, Data: at("spool"),
+		name: "ejabberd", dir: o.Dir, components: make(map[string]string), ports: reserved, logger: o.Logger,
 		command: command{
-			path: erl,
-			args: []string{"-noinput", "+K", "true", "-mnesia", "dir", `"` + at("spool") + `"`,
-				"-s", "ejabberd", "-eval", registerUsers},
+			path: erl, wrap: o.Wrap,
+			args: slices.Concat([]string{"-noinput", "+K", "true"}, more, []string{"-mnesia", "dir", `"` + at("spool") + `"`,
+				"-s", "ejabberd", "-eval", registerUsers}),
 			env: []string{
 				"ERL_LIBS=" + libs, "HOME=" + o.Dir, "ERL_CRASH_DUMP=" + at("erl_crash.dump"),
 				"EJABBERD_CONFIG_PATH=" + at("ejabberd.yml"), "EJABBERD_LOG_PATH=" + at("ejabberd.log"),
@@ -89,7 +100,7 @@ func newEjabberd(o Options) (*Server, error) {
 	}
 	settings := ejabberdSettings{Options: o, Clients: port(clients), Cert: cert.both}
 	for _, c := range o.Components {
-		addr, err := freeAddr() // the fragment is a listener of its own
+		addr, err := reserved.take() // the fragment is a listener of its own
 		if err != nil {
 			return nil, err
 		}
@@ -161,6 +172,9 @@ modules:
   mod_private: {}
   mod_pubsub:
     access_createnode: pubsub_createnode
+{{- with .MaxItems}}
+    max_items_node: {{.}}
+{{- end}}
     plugins:
       - flat
       - pep

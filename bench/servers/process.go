@@ -3,6 +3,7 @@ package servers
 import (
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -16,25 +17,40 @@ type process struct {
 	exited chan struct{} // closed when the leader has ended
 }
 
-// startProcess runs c with its output appended to a file.
+// startProcess runs c with its output appended to a file. Where the kernel can, it
+// ends the leader with us, however we end.
 func startProcess(c command, output string) (*process, error) {
 	out, err := os.OpenFile(output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close() // the child has its own
-	cmd := exec.Command(c.path, c.args...)
+	path, args := c.path, c.args
+	if c.wrap != nil {
+		path, args = c.wrap(path, args)
+	}
+	cmd := exec.Command(path, args...)
 	cmd.Env = append(os.Environ(), c.env...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
+	endWithUs(cmd.SysProcAttr)
 	p := &process{cmd: cmd, exited: make(chan struct{})}
+	started := make(chan error)
 	go func() { // ends with the process, which stop waits for
+		// For the kernel, we are the thread that started it: that has to stay.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
 		_ = cmd.Wait() // how it ended shows in its log
 		close(p.exited)
 	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
 	return p, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/template"
 
 	_ "modernc.org/sqlite" // makes Prosody's database
@@ -76,11 +77,12 @@ func newProsody(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	clients, err := freeAddr()
+	reserved := new(ports)
+	clients, err := reserved.take()
 	if err != nil {
 		return nil, err
 	}
-	components, err := freeAddr()
+	components, err := reserved.take()
 	if err != nil {
 		return nil, err
 	}
@@ -90,12 +92,16 @@ func newProsody(ctx context.Context, o Options) (*Server, error) {
 	}
 	s := &Server{
 		Domain: o.Domain, Addr: clients, CA: cert.pool, CAFile: cert.cert,
-		name: "prosody", dir: o.Dir, components: make(map[string]string), logger: o.Logger,
+		name: "prosody", dir: o.Dir, components: make(map[string]string), ports: reserved, logger: o.Logger,
 		command: command{
-			path: binary,
+			path: binary, wrap: o.Wrap,
 			args: []string{"-F", "--config", filepath.Join(o.Dir, "prosody.cfg.lua")},
 			logs: []string{filepath.Join(o.Dir, "prosody.log")},
 		},
+	}
+	s.Data = filepath.Join(o.Dir, "data")
+	if settings.SQL {
+		s.Data = filepath.Join(s.Data, "prosody.sqlite")
 	}
 	for _, c := range o.Components {
 		text, err := attach(o.Fragment, c, components)
@@ -163,6 +169,8 @@ storage = { accounts = "internal" }
 sql = { driver = "SQLite3", database = "prosody.sqlite" }
 {{else}}default_storage = "internal"
 {{end -}}
+{{with .MaxItems}}pep_max_items = {{.}}
+{{end -}}
 ssl = { certificate = "{{.Cert}}", key = "{{.Key}}" }
 {{.Global}}
 
@@ -219,5 +227,9 @@ func relocateProsody(binary, root, dir string) (string, error) {
 		return "", fmt.Errorf("%s does not say where its code is, so it can't be run from %s", binary, root)
 	}
 	path := filepath.Join(dir, "prosody-"+strconv.Itoa(os.Getpid()))
+	// What is forked meanwhile would hold it open for writing, and then it can't
+	// be run.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	return path, os.WriteFile(path, moved, 0o700)
 }

@@ -11,20 +11,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
 
 // ErrUnavailable says that a server, or what it needs, is not installed.
 var ErrUnavailable = errors.New("not installed")
-
-// loopback is the only address that the servers listen on.
-const loopback = "127.0.0.1"
 
 // readyTimeout bounds a start if the context does not; Erlang is slow on a
 // busy machine.
@@ -49,16 +44,27 @@ type Options struct {
 	// Global is appended to the global part of the configuration, in the
 	// server's own language.
 	Global string
+	// Control is what the configuration of ejabberd's start script has besides;
+	// of that, the assignment to ERL_OPTIONS counts.
+	Control string
 	// Binary is the server's start script; "" = the environment variable
 	// PEPVAULT_PROSODY or PEPVAULT_EJABBERD, else the one on the search path.
 	// A Prosody may lie anywhere below a root of its own, as dpkg-deb -x
 	// leaves it.
 	Binary string
+	// MaxItems is how many items a PEP node may have; 0 = the server's default.
+	MaxItems int
 	// RollbackJournal leaves Prosody's database without write-ahead log, as
 	// Prosody itself makes it.
 	RollbackJournal bool
-	Logger          *slog.Logger // nil: silent
+	// Wrap turns the server's command into the one that is run, under the same
+	// process id; nil: as it is.
+	Wrap   Wrap
+	Logger *slog.Logger // nil: silent
 }
+
+// Wrap turns a command into one that runs it in surroundings of its own.
+type Wrap func(path string, args []string) (string, []string)
 
 // Server is a server that was started. Start, Stop and Restart are called by
 // one goroutine.
@@ -68,9 +74,13 @@ type Server struct {
 	CA     *x509.CertPool // trusts the server's certificate
 	CAFile string         // the same as a PEM file
 
+	// Data is where the server keeps its PEP nodes: a database, or a folder.
+	Data string
+
 	name       string
 	dir        string
 	components map[string]string // JID to host:port
+	ports      *ports            // all that it listens on
 	command    command
 	process    *process
 	logger     *slog.Logger
@@ -83,6 +93,7 @@ type command struct {
 	env  []string // added to ours
 	logs []string // files whose end explains a failure
 	done string   // a file that shows that it has set itself up; "" = none
+	wrap Wrap     // nil: none
 }
 
 // Component returns the host:port where the component of that JID attaches,
@@ -272,19 +283,4 @@ func attach(fragment string, c Component, addr string) (string, error) {
 		return "", err
 	}
 	return strings.NewReplacer(exampleJID, c.JID, exampleSecret, c.Secret, examplePort, port).Replace(fragment), nil
-}
-
-// freeAddr finds a loopback address that nobody listens on, outside the range
-// from which the system takes ports for outgoing connections: until the server
-// binds it, nothing else gets it by chance.
-func freeAddr() (string, error) {
-	for range 200 {
-		addr := net.JoinHostPort(loopback, strconv.Itoa(20000+rand.IntN(12000)))
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			continue
-		}
-		return addr, l.Close()
-	}
-	return "", errors.New("no free port found")
 }

@@ -45,3 +45,12 @@ func (f configFlag) load(p *process) (configs.Config, error) {
 	}
 	return config, err
 }
+
+// loadStore reads the configuration for a command that only needs the store.
+func (f configFlag) loadStore(p *process) (configs.Config, error) {
+	config, err := configs.LoadWithoutSecret(f.Config)
+	for _, warning := range config.Warnings {
+		fmt.Fprintln(p.stderr, warning)
+	}
+	return config, err
+}

@@ -47,7 +47,7 @@ func startDemoProsody(ctx context.Context, dir, secret string) (*demoHost, error
 		Domain:     demoDomain,
 		Components: []servers.Component{{JID: demoService, Secret: secret}},
 		Users:      []servers.User{{Name: "alice", Password: password}},
-		Fragment:   configs.ProsodyFragment,
+		Fragment:   configs.ProsodyFragment, Global: configs.ProsodyGlobal,
 	})
 	if err != nil {
 		return nil, err
@@ -59,14 +59,15 @@ func startDemoProsody(ctx context.Context, dir, secret string) (*demoHost, error
 		connect: func(ctx context.Context, resource string) (*demoDevice, error) {
 			d := &demoDevice{name: resource}
 			// There is room for all that the demo sends.
-			messages := make(chan []byte, 2*demoRecords)
+			heard := make(chan []byte, 2*demoRecords)
 			conn, err := c2s.Dial(ctx, c2s.Options{
 				Server: server.Addr, JID: demoAccount, Resource: resource, Password: password, TLS: server.TLS(),
 				Handle: func(s c2s.Stanza) bool {
-					if s.Name == "message" {
-						messages <- s.Raw
+					told := tells(s.Name, s.Type)
+					if told {
+						heard <- s.Raw
 					}
-					return s.Name == "message"
+					return told
 				},
 			})
 			if err != nil {
@@ -77,9 +78,9 @@ func startDemoProsody(ctx context.Context, dir, secret string) (*demoHost, error
 				answer, err := conn.IQ(ctx, kind, demoService, payload)
 				return answer.Raw, err
 			}
-			d.message = func(ctx context.Context) ([]byte, error) {
+			d.next = func(ctx context.Context) ([]byte, error) {
 				select {
-				case raw := <-messages:
+				case raw := <-heard:
 					return raw, nil
 				case <-ctx.Done():
 					return nil, ctx.Err()
@@ -112,10 +113,10 @@ func startDemoLoopback(secret string) (*demoHost, error) {
 				answer, err := virtual.IQ(ctx, kind, demoService, string(payload))
 				return answer.Raw, err
 			}
-			d.message = func(ctx context.Context) ([]byte, error) {
+			d.next = func(ctx context.Context) ([]byte, error) {
 				for {
 					s, err := virtual.Recv(ctx)
-					if err != nil || s.Name == "message" {
+					if err != nil || tells(s.Name, s.Type) {
 						return s.Raw, err
 					}
 				}
@@ -131,9 +132,12 @@ type demoDevice struct {
 	name, jid string
 	send      func(stanza []byte) error
 	iq        func(ctx context.Context, kind string, payload []byte) (answer []byte, err error)
-	message   func(ctx context.Context) ([]byte, error) // waits for the next one
+	next      func(ctx context.Context) ([]byte, error) // waits for the next message or chunk
 	close     func() error
 }
+
+// tells reports whether a stanza is one that a device is told something by.
+func tells(name, kind string) bool { return name == "message" || name == "iq" && kind == "set" }
 
 func (d *demoDevice) presence() error {
 	return d.send(wire.AppendPresence(nil, d.jid, demoService, ""))
@@ -152,7 +156,7 @@ func (d *demoDevice) ask(ctx context.Context, call wire.Call) (any, error) {
 // stands is passed over.
 func (d *demoDevice) notification(ctx context.Context) (wire.Notification, error) {
 	for {
-		raw, err := d.message(ctx)
+		raw, err := d.next(ctx)
 		if err != nil {
 			return wire.Notification{}, fmt.Errorf("%s was told nothing: %w", d.name, err)
 		}

@@ -50,6 +50,12 @@ func (s *story) tell(ctx context.Context, laptop, phone *demoDevice) error {
 	if err := s.fill(ctx, laptop, phone); err != nil {
 		return err
 	}
+	if err := s.catchUp(ctx, laptop, phone); err != nil {
+		return err
+	}
+	if err := s.download(ctx, laptop, phone); err != nil {
+		return err
+	}
 	s.say("all of it was right")
 	return nil
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,8 @@ import (
 
 	"pepvault/component/loopback"
 	"pepvault/configs"
+	"pepvault/store"
+	"pepvault/vault"
 )
 
 // documented are the pages whose commands are tested.
@@ -79,7 +83,11 @@ func TestDocumentedCommands(t *testing.T) {
 
 	run := map[string]func(t *testing.T){
 		"go run ./cmd/pepvault demo": func(t *testing.T) { shell(t, "../..", bin, "go run ./cmd/pepvault demo") },
-		"go build ./cmd/pepvault":    func(*testing.T) {}, // done above
+		"go run ./cmd/pepvault-bench run mix --short": func(t *testing.T) {
+			shell(t, "../..", bin, "go run ./cmd/pepvault-bench run mix --short")
+		},
+		"go build ./cmd/pepvault":        func(*testing.T) {}, // done above
+		"go build ./cmd/pepvault-device": func(*testing.T) {}, // by the tests of that, which run the rest of its page
 		".ci/test": func(t *testing.T) { // it is what runs this test
 			calls, err := os.ReadFile("../../.ci/run")
 			if err != nil || !bytes.Contains(calls, []byte("test")) {
@@ -99,6 +107,30 @@ func TestDocumentedCommands(t *testing.T) {
 			shell(t, operator, bin, "pepvault config check --config pepvault.toml")
 		},
 		"pepvault serve --config pepvault.toml": func(t *testing.T) { serves(t, host, operator, bin) },
+	}
+	onStore := func(commands ...string) func(t *testing.T) { // in a folder of its own
+		return func(t *testing.T) {
+			dir := storeFolder(t, host.Addr())
+			for _, command := range commands {
+				shell(t, dir, bin, command)
+			}
+		}
+	}
+	const backup = "pepvault backup --config pepvault.toml copy.db"
+	for _, command := range []string{
+		backup,
+		"pepvault account list --config pepvault.toml",
+		"pepvault vault list --config pepvault.toml alice@example.org",
+		"pepvault vault show --config pepvault.toml alice@example.org notes",
+		"pepvault account erase --config pepvault.toml --yes alice@example.org",
+	} {
+		run[command] = onStore(command)
+	}
+	for _, command := range []string{
+		"pepvault verify --config pepvault.toml copy.db",
+		"pepvault restore --config pepvault.toml copy.db",
+	} {
+		run[command] = onStore(backup, command)
 	}
 	seen := map[string]bool{}
 	for name, page := range documented(t) {
@@ -150,6 +182,25 @@ func operatorFolder(t *testing.T, addr string) string {
 	return dir
 }
 
+// storeFolder is an operatorFolder with a store in which alice has a vault.
+func storeFolder(t *testing.T, addr string) string {
+	t.Helper()
+	dir := operatorFolder(t, addr)
+	s, err := store.Open(t.Context(), store.Options{Driver: "sqlite", Path: filepath.Join(dir, "pepvault.db"), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := vault.Key{Account: "alice@example.org", Node: "notes"}
+	err = s.Update(t.Context(), key, func(tx vault.Tx) error {
+		_, err := tx.Create(key, vault.Config{})
+		return err
+	})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 func shell(t *testing.T, dir, bin, command string) {
 	t.Helper()
 	if out, err := shellCommand(t, dir, bin, command).CombinedOutput(); err != nil {
@@ -185,30 +236,26 @@ func serves(t *testing.T, host *loopback.Host, dir, bin string) {
 	}
 }
 
-// TestReadmeAttachesAsTheFragmentDoes compares the README's lines for Prosody
-// with the file that the end-to-end tests start it with.
-func TestReadmeAttachesAsTheFragmentDoes(t *testing.T) {
+// TestDocsAttachAsTheFilesDo compares the lines for servers that pages show
+// with the files that the end-to-end tests start them with.
+func TestDocsAttachAsTheFilesDo(t *testing.T) {
 	t.Parallel()
-	var fragment []string
-	for line := range strings.Lines(configs.ProsodyFragment) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {
-			fragment = append(fragment, line)
-		}
-	}
-	for _, block := range indented(documented(t)["README.md"]) {
-		if !strings.HasPrefix(block, "Component ") {
-			continue
-		}
-		var lines []string
-		for line := range strings.Lines(block) {
-			if line = strings.TrimSpace(line); line != "" {
+	settings := func(lua string) (lines []string) {
+		for line := range strings.Lines(lua) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") && !strings.HasPrefix(line, "#") {
 				lines = append(lines, line)
 			}
 		}
-		if !slices.Equal(lines, fragment) {
-			t.Errorf("the README says %q, configs/prosody.cfg.lua %q", lines, fragment)
-		}
-		return
+		return lines
 	}
-	t.Error("the README shows no lines for Prosody")
+	for _, shown := range []struct{ doc, file, text string }{
+		{"README.md", "prosody.cfg.lua", configs.ProsodyFragment},
+		{"README.md", "prosody-global.cfg.lua", configs.ProsodyGlobal},
+		{"operations.md", "ejabberdctl.cfg", configs.EjabberdControl},
+	} {
+		want := settings(shown.text)
+		if !slices.ContainsFunc(indented(documented(t)[shown.doc]), func(block string) bool { return slices.Equal(settings(block), want) }) {
+			t.Errorf("%s does not show %q, as configs/%s does", shown.doc, want, shown.file)
+		}
+	}
 }

@@ -20,7 +20,7 @@ func (h *host) testScripts(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".script"), func(t *testing.T) {
-			s := h.serve(t, scriptJID, "")
+			s := h.serve(t, scriptJID, "[access]\nadmins = [\"bob@localhost\"]\n")
 			hosttest.Script(t, realNetwork{h.server}, file)
 			if n := s.log.count("msg=attached"); n != 1 {
 				t.Errorf("the service has attached %d times", n)

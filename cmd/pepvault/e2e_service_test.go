@@ -42,7 +42,7 @@ type service struct {
 func newService(t *testing.T, program, jid, server, secret, more string) *service {
 	t.Helper()
 	s := &service{t: t, program: program, config: filepath.Join(t.TempDir(), "pepvault.toml"), log: newServiceLog()}
-	text := fmt.Sprintf("[component]\njid = %q\nserver = %q\nsecret = %q\n[http]\nlisten = \"\"\n[log]\nlevel = \"debug\"\n%s",
+	text := fmt.Sprintf("[component]\njid = %q\nserver = %q\nsecret = %q\ncontact = \"xmpp:operator@localhost\"\n[http]\nlisten = \"\"\n[log]\nlevel = \"debug\"\n%s",
 		jid, server, secret, more)
 	if err := os.WriteFile(s.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func (s *service) awaitAttached(n int) {
 // awaitLog waits until n lines of the log have that part.
 func (s *service) awaitLog(part string, n int) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 2*patience)
 	defer cancel()
 	if err := s.log.await(ctx, s.exited, part, n); err != nil {
 		s.t.Fatalf("not %d lines with %s: %v\n%s", n, part, err, s.log.tail(40))
@@ -110,8 +110,8 @@ func (s *service) terminate() {
 	}
 	select {
 	case <-s.exited:
-	case <-time.After(30 * time.Second):
-		s.t.Error("the service did not end within 30 s of SIGTERM")
+	case <-time.After(2 * patience):
+		s.t.Error("the service does not end by SIGTERM")
 		s.kill()
 		return
 	}

@@ -28,8 +28,9 @@ func slixmppAvailable() error {
 	return nil
 }
 
-// theirDevice is testdata/slixmpp_device.py: what it says is what slixmpp made
-// of our answers.
+// theirDevice is a program around somebody else's client library: what it says
+// is what that library made of our answers. testdata/slixmpp_device.py is one,
+// testdata/npm/device.mjs another.
 type theirDevice struct {
 	t       *testing.T
 	in      io.Writer
@@ -51,9 +52,21 @@ type theirLine struct {
 	Items      []item
 	Identities []string
 	Features   []string
-	Nodes      []string
+	Form       map[string][]string
+	Forms      map[string]map[string][]string // by FORM_TYPE
+	Steps      []theirStep
+	// What a pass brought, page by page.
+	Pages           [][]string
+	Counts, Indexes []string
 
-	Event, From, Type, Stanza, Node, XML string
+	Event, From, Type, Stanza, Node, XML, Delay string
+}
+
+// theirStep is what a command answered.
+type theirStep struct {
+	Status  string
+	Actions []string
+	Form    map[string][]string
 }
 
 // UnmarshalJSON knows the item's payload by its name in the script.
@@ -69,7 +82,12 @@ func (i *item) UnmarshalJSON(text []byte) error {
 // connectTheirs connects the third-party device; it ends with the test.
 func connectTheirs(t *testing.T, server *servers.Server, account, resource, service string) *theirDevice {
 	t.Helper()
-	cmd := exec.Command(python, "testdata/slixmpp_device.py")
+	return runTheirs(t, exec.Command(python, "testdata/slixmpp_device.py"), server, account, resource, service)
+}
+
+// runTheirs connects the device that the program is; it ends with the test.
+func runTheirs(t *testing.T, cmd *exec.Cmd, server *servers.Server, account, resource, service string) *theirDevice {
+	t.Helper()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -91,13 +109,13 @@ func connectTheirs(t *testing.T, server *servers.Server, account, resource, serv
 		_ = stdin.Close() // the script ends by that
 		select {
 		case <-read:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			_ = cmd.Process.Kill()
 			<-read
 		}
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("slixmpp says:\n%s", &stderr)
+			t.Logf("%s says:\n%s", cmd, &stderr)
 		}
 	})
 	host, port, err := net.SplitHostPort(server.Addr)
@@ -113,7 +131,7 @@ func connectTheirs(t *testing.T, server *servers.Server, account, resource, serv
 		"ca": server.CAFile, "service": service,
 	})
 	if line := d.answer(); line.Fault != "" || line.Text != account+"/"+resource {
-		t.Fatalf("slixmpp did not connect: %+v", line)
+		t.Fatalf("%s did not connect: %+v", cmd, line)
 	}
 	return d
 }
@@ -152,12 +170,12 @@ func (d *theirDevice) answer() theirLine {
 	case line := <-d.answers:
 		return line
 	case <-time.After(3 * patience):
-		d.t.Fatal("slixmpp gave no answer")
+		d.t.Fatal("their device gave no answer")
 		return theirLine{}
 	}
 }
 
-// ask has slixmpp do something; args are names and values.
+// ask has the device do something; args are names and values.
 func (d *theirDevice) ask(op string, args ...any) (theirLine, fault) {
 	d.t.Helper()
 	d.n++
@@ -168,7 +186,7 @@ func (d *theirDevice) ask(op string, args ...any) (theirLine, fault) {
 	d.write(command)
 	line := d.answer()
 	if line.N != d.n || line.Fault != "" {
-		d.t.Fatalf("slixmpp, %v: %+v", command, line)
+		d.t.Fatalf("their device, %v: %+v", command, line)
 	}
 	if line.Error == nil {
 		return line, ""
@@ -185,7 +203,7 @@ func (d *theirDevice) must(op string, args ...any) theirLine {
 	d.t.Helper()
 	line, fault := d.ask(op, args...)
 	if fault != "" {
-		d.t.Fatalf("slixmpp, %s %v: %s", op, args, fault)
+		d.t.Fatalf("their device, %s %v: %s", op, args, fault)
 	}
 	return line
 }
@@ -210,7 +228,7 @@ func (d *theirDevice) event() theirLine {
 		}
 		return line
 	case <-time.After(patience):
-		d.t.Fatal("slixmpp got no event")
+		d.t.Fatal("their device got no event")
 		return theirLine{}
 	}
 }
@@ -221,7 +239,7 @@ func (d *theirDevice) quiet() {
 	d.must("ping")
 	select {
 	case line := <-d.events:
-		d.t.Errorf("slixmpp got an unexpected event: %+v", line)
+		d.t.Errorf("their device got an unexpected event: %+v", line)
 	default:
 	}
 }

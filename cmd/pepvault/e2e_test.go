@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"pepvault/bench/servers"
+	"pepvault/configs"
 )
 
 // The end-to-end tests run the real program behind a real Prosody and a real
@@ -21,8 +22,9 @@ const (
 	secret   = "s3cret-of-the-end-to-end-test"
 	password = "pass-of-the-end-to-end-test"
 
-	alice = "alice@localhost"
-	bob   = "bob@localhost"
+	alice    = "alice@localhost"
+	bob      = "bob@localhost"
+	operator = "operator@localhost"
 
 	// The components, one for each test.
 	vaultJID  = "vault.localhost"
@@ -34,15 +36,21 @@ const (
 	payloadJID = "payload.localhost"
 	hostileJID = "hostile.localhost"
 	scriptJID  = "script.localhost"
+	tourJID    = "tour.localhost"
+	npmJID     = "npm.localhost"
+
+	replicasJID = "replicas.localhost"
+	chunkJID    = "chunk.localhost"
 )
 
 func TestEndToEnd(t *testing.T) {
 	t.Parallel()
-	for _, missing := range []error{slixmppAvailable(), servers.ProsodyAvailable(""), servers.EjabberdAvailable("")} {
+	for _, missing := range []error{slixmppAvailable(), nodeAvailable(), servers.ProsodyAvailable(""), servers.EjabberdAvailable("")} {
 		if missing != nil {
 			t.Fatalf("%v (.ci/test installs all that the tests need)", missing)
 		}
 	}
+	npm := installNPM(t)
 	program := buildProgram(t)
 	t.Run("prosody", func(t *testing.T) {
 		t.Parallel()
@@ -50,10 +58,19 @@ func TestEndToEnd(t *testing.T) {
 		t.Run("devices share a vault", h.testShare)
 		t.Run("payloads", h.testPayloads)
 		t.Run("hostile devices", h.testHostile)
+		t.Run("tour of a pubsub client", h.testTour)
+		t.Run("client from npm", func(t *testing.T) { h.testNPM(t, npm) })
 		t.Run("scripts", h.testScripts)
+		t.Run("downloads", h.testDownloads)
+		t.Run("misbehaving devices", h.testMisbehaving)
+		t.Run("inactive device", h.testInactive)
+		t.Run("blocked service", h.testBlocks)
+		t.Run("service restarts in a download", h.testServiceRestarts)
 		t.Run("full vault", h.testFull)
 		t.Run("foreign domain", h.testForeignDomain)
 		t.Run("ends in the middle of writes", h.testEnds)
+		t.Run("replicas", h.testReplicas)
+		t.Run("host restarts in a download", h.testHostRestartsInDownload)
 		t.Run("host restarts", h.testHostRestarts) // last: it cuts everybody off
 	})
 	t.Run("ejabberd", func(t *testing.T) {
@@ -62,6 +79,8 @@ func TestEndToEnd(t *testing.T) {
 		t.Run("devices share a vault", h.testShare)
 		t.Run("payloads", h.testPayloads)
 		t.Run("hostile devices", h.testHostile)
+		t.Run("tour of a pubsub client", h.testTour)
+		t.Run("client from npm", func(t *testing.T) { h.testNPM(t, npm) })
 		t.Run("scripts", h.testScripts)
 		t.Run("spelling of the account", h.testSpelling)
 		t.Run("host restarts", h.testHostRestarts)
@@ -93,10 +112,15 @@ func startHost(t *testing.T, program string, kind kind, start func(context.Conte
 		Dir: t.TempDir(), Fragment: string(fragment),
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
-	for _, jid := range []string{vaultJID, limitJID, closedJID, crashJID, comingJID, payloadJID, hostileJID, scriptJID} {
+	if kind == prosody {
+		o.Global = configs.ProsodyGlobal
+	} else {
+		o.Control = configs.EjabberdControl
+	}
+	for _, jid := range []string{vaultJID, limitJID, closedJID, crashJID, comingJID, payloadJID, hostileJID, scriptJID, tourJID, npmJID, replicasJID, chunkJID} {
 		o.Components = append(o.Components, servers.Component{JID: jid, Secret: secret})
 	}
-	for _, name := range []string{"alice", "bob", "mallory", "caf\u00e9"} {
+	for _, name := range []string{"alice", "bob", "mallory", "operator", "caf\u00e9"} {
 		o.Users = append(o.Users, servers.User{Name: name, Password: password})
 	}
 	server, err := start(t.Context(), o)

@@ -68,9 +68,9 @@ func answer(w http.ResponseWriter, status int, text string) {
 
 // httpServer serves pages for operators; the zero value is one that is off.
 type httpServer struct {
-	server *http.Server
-	addr   net.Addr
-	done   chan error
+	server   *http.Server
+	listener net.Listener
+	done     chan error
 }
 
 // startHTTP listens at address, the value of http.listen, and serves handler
@@ -97,15 +97,20 @@ func startHTTP(address string, handler http.Handler, log *slog.Logger) (*httpSer
 			MaxHeaderBytes:    maxHeaderBytes,
 			ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 		},
-		addr: listener.Addr(),
-		done: make(chan error, 1),
+		listener: listener,
+		done:     make(chan error, 1),
 	}
 	go func() { h.done <- h.server.Serve(listener) }()
 	return h, nil
 }
 
 // Addr is where the server listens, nil if it is off.
-func (h *httpServer) Addr() net.Addr { return h.addr }
+func (h *httpServer) Addr() net.Addr {
+	if h.listener == nil {
+		return nil
+	}
+	return h.listener.Addr()
+}
 
 // Stop ends the server: it waits for the requests under way until ctx ends,
 // then cuts them off. Call it once.

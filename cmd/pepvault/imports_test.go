@@ -23,7 +23,7 @@ var arrows = []struct {
 }{
 	{"vault", nil},
 	{"vault/seal", []string{"vault"}},
-	{"vault/device/...", []string{"vault", "vault/seal", "vault/device/...", "pep/wire"}},
+	{"vault/device/...", []string{"vault", "vault/seal", "vault/device/...", "pep", "pep/wire"}},
 	{"pep", []string{"vault"}},
 	{"pep/wire", []string{"pep", "vault"}},
 	{"component", []string{"component/link", "component/lane", "pep", "pep/wire", "vault"}},
@@ -39,7 +39,9 @@ var arrows = []struct {
 	{"store/storetest", []string{"vault"}},
 	// Open returns a vault.Store, so the store needs vault beside its drivers.
 	{"store", []string{"store/sqlite", "store/postgres", "vault"}},
-	{"bench/...", []string{"bench/...", "vault", "vault/seal", "vault/device/...", "pep/wire", "component/loopback"}},
+	// The echo is the service without its engine and store.
+	{"bench/echo", []string{"component/link", "component/lane", "pep", "pep/wire", "vault"}},
+	{"bench/...", []string{"bench/...", "vault", "vault/seal", "vault/device/...", "pep", "pep/wire", "component/loopback"}},
 	{"configs", nil},
 	{"cmd/...", []string{"vault/...", "pep/...", "component", "component/link", "component/lane", "component/loopback", "store", "store/sqlite", "store/postgres", "bench/...", "configs"}},
 }

@@ -32,17 +32,37 @@ type cli struct {
 	Serve  serveCmd  `cmd:"" help:"Attach to the host and serve."`
 	Config configCmd `cmd:"" help:"Check a configuration file, or print the documented default one."`
 
+	Backup  backupCmd  `cmd:"" help:"Copy the store into a new file, also while the service runs."`
+	Verify  verifyCmd  `cmd:"" help:"Look for damage in a backup and sum it up."`
+	Restore restoreCmd `cmd:"" help:"Put a backup in the place of the store. The service must be stopped."`
+	Account accountCmd `cmd:"" help:"List accounts, or erase one, also while the service runs."`
+	Vault   vaultCmd   `cmd:"" help:"List vaults, or show one, also while the service runs."`
+
 	Version kong.VersionFlag `help:"Print the version and exit."`
 }
 
 // process is what a command has of the outside world.
 type process struct {
+	stdin          io.Reader // nil unless terminal
+	terminal       bool      // whether a person can be asked
 	stdout, stderr io.Writer
 	getenv         func(string) string
 }
 
 func main() {
-	os.Exit(run(context.Background(), os.Args[1:], &process{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}))
+	os.Exit(run(context.Background(), os.Args[1:], &process{
+		stdin: os.Stdin, terminal: isTerminal(os.Stdin), stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv,
+	}))
+}
+
+// isTerminal reports whether somebody may type there.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
 }
 
 // run carries out a command line and returns the exit code. A request for

@@ -47,6 +47,9 @@ func (n notifier) Watchdog(ctx context.Context, alive func(context.Context) erro
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			if ctx.Err() != nil { // both may have come
+				return
+			}
 		}
 	}
 }

@@ -34,9 +34,13 @@ func (c *serveCmd) Run(ctx context.Context, p *process) (err error) {
 		return err
 	}
 	health := healthHandler(check{"link", s.attached}, check{"store", s.store.Health})
+	health.Handle("GET /metrics", s.metrics.handler(log))
 	pages, err := startHTTP(config.HTTP.Listen, health, log)
 	if err != nil {
 		return errors.Join(err, s.store.Close())
+	}
+	if config.HTTP.Listen != "" {
+		log.Info("serving HTTP", "address", pages.Addr().String())
 	}
 	systemd.Status("waiting for " + config.Component.Server)
 	context.AfterFunc(ctx, systemd.Stopping)

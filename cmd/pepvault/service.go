@@ -40,19 +40,46 @@ type service struct {
 	writer *lane.Writer
 	front  *component.Service
 	link   *link.Link
+
+	metrics *metrics
 }
 
 // newService opens the store and puts the parts together. Nothing is
 // connected yet; run closes the store. told hears of each change of the link.
 func newService(ctx context.Context, config configs.Config, log *slog.Logger, told func(attached bool)) (*service, error) {
-	s := &service{config: config, log: log}
+	s := &service{config: config, log: log, metrics: newMetrics()}
 	var err error
-	s.store, err = store.Open(ctx, store.Options{Driver: config.Store.Driver, Path: config.Store.Path, Logger: log})
+	s.store, err = store.Open(ctx, store.Options{
+		Driver: config.Store.Driver, Path: config.Store.Path, Logger: log, Committed: s.metrics.Committed,
+	})
 	if err != nil {
 		return nil, err
 	}
-	limits := config.Limits
-	s.engine = pep.New(pep.Options{
+	s.engine = pep.New(s.engineOptions())
+	if err := s.engine.Remember(ctx); err != nil {
+		return nil, errors.Join(err, s.store.Close())
+	}
+	s.writer = lane.New(lane.Options{
+		QueueBytes:     config.Stream.QueueBytes,
+		Confirm:        func(done func(error)) []byte { return s.link.Ping(0, done) },
+		HostWindow:     config.Stream.HostWindowBytes,
+		ConfirmTimeout: config.Stream.ConfirmTimeout,
+		Heard:          func() time.Time { return s.link.Heard() },
+		Logger:         log,
+	})
+	s.front = component.New(s.frontOptions())
+	s.link, err = link.New(s.linkOptions(), watched{s.front, told})
+	if err != nil {
+		return nil, errors.Join(err, s.store.Close())
+	}
+	s.metrics.watch(s)
+	return s, nil
+}
+
+// engineOptions need the store.
+func (s *service) engineOptions() pep.Options {
+	config, limits := s.config, s.config.Limits
+	return pep.Options{
 		Store: s.store,
 		Limits: vault.Limits{
 			Records:          limits.MaxRecords,
@@ -61,37 +88,67 @@ func newService(ctx context.Context, config configs.Config, log *slog.Logger, to
 			AccountBytes:     limits.MaxAccountBytes,
 			TombstonesFactor: limits.TombstonesFactor,
 			Subscriptions:    limits.MaxSubscriptions,
+			Affiliations:     limits.MaxAffiliations,
 			Resources:        limits.MaxResources,
+			Capabilities:     limits.CapsCache,
 			ForeignPayloads:  limits.ForeignPayloads,
+			Batches:          limits.MaxBatches,
+			StagedBytes:      limits.MaxStagedBytes,
+			BatchExpiry:      limits.BatchExpiry,
+			MassDeleteShare:  limits.MassDeleteShare,
+			MassDeleteMin:    limits.MassDeleteMin,
 		},
-		AnswerBytes: config.Stream.MaxStanzaBytes - stanzaFrame,
-		InlineBytes: inlineBytes,
-	})
-	if err := s.engine.Remember(ctx); err != nil {
-		return nil, errors.Join(err, s.store.Close())
+		Domains:      config.Access.Domains,
+		AnswerBytes:  config.Stream.MaxStanzaBytes - stanzaFrame,
+		InlineBytes:  inlineBytes,
+		StanzaBytes:  config.Stream.MaxStanzaBytes,
+		ChunkBytes:   config.Stream.ChunkBytes,
+		Window:       config.Stream.DeviceWindow,
+		BatchRecords: limits.MaxBatchRecords,
 	}
-	s.writer = lane.New(lane.Options{QueueBytes: config.Stream.QueueBytes, Logger: log})
-	s.front = component.New(component.Options{
+}
+
+// frontOptions need the engine and the writer. The link comes later.
+func (s *service) frontOptions() component.Options {
+	config, limits := s.config, s.config.Limits
+	return component.Options{
 		JID:        config.Component.JID,
 		Domains:    config.Access.Domains,
 		Name:       config.Component.Name,
+		Contact:    config.Component.Contact,
+		Admins:     admins(config.Access.Admins),
 		Version:    version(),
 		Engine:     s.engine,
 		Writer:     s.writer,
 		Wire:       wire.Limits{RecordBytes: limits.MaxRecordBytes, Foreign: limits.ForeignPayloads},
 		MaxStanza:  config.Stream.MaxStanzaBytes,
 		MaxPending: limits.MaxPendingRequests,
-		Request: func(ctx context.Context, kind, to string, payload []byte) (link.Stanza, error) {
-			return s.link.Request(ctx, kind, to, payload)
+		Rate:       component.Rate{PerSecond: limits.RatePerSecond, Burst: limits.RateBurst},
+		Request: func(ctx context.Context, kind, to string, payload []byte, within time.Duration) (link.Stanza, error) {
+			return s.link.Request(ctx, kind, to, payload, within)
+		},
+		Expect: func(to string, within time.Duration, done func(link.Stanza, error)) (string, func()) {
+			return s.link.Expect(to, within, done)
+		},
+		Ping: func(within time.Duration, done func(error)) []byte { return s.link.Ping(within, done) },
+		Downloads: component.Downloads{
+			OfAccount: limits.MaxDownloads,
+			// Each has two places at most: so others have half of them left.
+			Overall:    config.Stream.QueueBytes / (4 * lane.SmallAnswer),
+			AckTimeout: config.Stream.AckTimeout,
 		},
 		VerifyTimeout: config.Stream.VerifyTimeout,
-		Logger:        log,
-	})
-	s.link, err = link.New(s.linkOptions(), watched{s.front, told})
-	if err != nil {
-		return nil, errors.Join(err, s.store.Close())
+		Logger:        s.log,
+		Meter:         s.metrics,
 	}
-	return s, nil
+}
+
+func admins(jids []string) []vault.Account {
+	accounts := make([]vault.Account, len(jids))
+	for i, jid := range jids {
+		accounts[i] = vault.Account(jid)
+	}
+	return accounts
 }
 
 func (s *service) linkOptions() link.Options {
@@ -133,6 +190,7 @@ func (w watched) Detached(err error) {
 func (s *service) run(ctx context.Context) error {
 	linked, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
+	socket := s.openSocket()
 	var parts sync.WaitGroup
 	parts.Go(func() {
 		if err := s.link.Run(linked); err != nil && !errors.Is(err, context.Canceled) {
@@ -142,10 +200,14 @@ func (s *service) run(ctx context.Context) error {
 	parts.Go(func() {
 		s.engine.KeepRemembering(linked, func(err error) { s.log.Warn("known resources not stored", "err", err) })
 	})
+	parts.Go(func() {
+		s.engine.KeepExpiring(linked, func(err error) { s.log.Warn("expired batches not removed", "err", err) })
+	})
 	parts.Go(func() { s.verifyUnseen(linked) })
 
 	<-ctx.Done()
 	s.log.Info("stopping")
+	s.closeSocket(linked, socket)
 	s.drain(linked)
 	cut()
 	parts.Wait()
@@ -154,6 +216,26 @@ func (s *service) run(ctx context.Context) error {
 	}
 	s.log.Info("stopped")
 	return nil
+}
+
+// openSocket listens for the operator's commands. A service without them is
+// better than none.
+func (s *service) openSocket() *operatorSocket {
+	socket, err := startOperatorSocket(storeOptions(s.config), operatorHandler(&localDesk{store: s.store, eraser: s.front.EraseAccount}), s.log)
+	if err != nil {
+		s.log.Warn("no socket for the operator's commands", "err", err)
+		return new(operatorSocket)
+	}
+	return socket
+}
+
+// closeSocket ends it while the store is still ours.
+func (s *service) closeSocket(ctx context.Context, socket *operatorSocket) {
+	limit, release := context.WithTimeout(ctx, drainTimeout)
+	defer release()
+	if err := socket.Stop(limit); err != nil {
+		s.log.Warn("socket for the operator's commands", "err", err)
+	}
 }
 
 // verifyUnseen has resources asked that were not heard of for long.

@@ -26,11 +26,13 @@ import (
 // These benchmarks go the whole way: device, embedded host, component stream,
 // engine, SQLite with synchronous=FULL, and back.
 
-// writeConfig writes the configuration of a service of the host.
+// writeConfig writes the configuration of a service of the host, which lets an
+// account ask as fast as it can.
 func writeConfig(tb testing.TB, host *loopback.Host) (file string) {
 	tb.Helper()
 	file = filepath.Join(tb.TempDir(), "pepvault.toml")
-	text := fmt.Sprintf("[component]\njid = %q\nserver = %q\nsecret = %q\n[http]\nlisten = \"\"\n",
+	text := fmt.Sprintf("[component]\njid = %q\nserver = %q\nsecret = %q\n[http]\nlisten = \"\"\n"+
+		"[limits]\nrate_per_second = 100000\nrate_burst = 1000000\n",
 		host.Component(), host.Addr(), host.Secret())
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
@@ -41,7 +43,15 @@ func writeConfig(tb testing.TB, host *loopback.Host) (file string) {
 // startEmbedded runs a service on an embedded host, both in this process.
 func startEmbedded(tb testing.TB) *loopback.Host {
 	tb.Helper()
-	host, err := loopback.Start(loopback.Options{Fast: true})
+	host, _ := startService(tb, loopback.Options{Fast: true}, nil)
+	return host
+}
+
+// startService is startEmbedded with a service that the test can look into;
+// change, if given, may change its configuration.
+func startService(tb testing.TB, options loopback.Options, change func(*configs.Config)) (*loopback.Host, *service) {
+	tb.Helper()
+	host, err := loopback.Start(options)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -49,10 +59,20 @@ func startEmbedded(tb testing.TB) *loopback.Host {
 	if err != nil {
 		tb.Fatal(err)
 	}
+	if change != nil {
+		change(&config)
+	}
 	s, err := newService(tb.Context(), config, slog.New(slog.DiscardHandler), func(bool) {})
 	if err != nil {
 		tb.Fatal(err)
 	}
+	runEmbedded(tb, host, s)
+	return host, s
+}
+
+// runEmbedded runs a service until the test ends, and then closes its host.
+func runEmbedded(tb testing.TB, host *loopback.Host, s *service) {
+	tb.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(tb.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- s.run(ctx) }()
@@ -68,7 +88,6 @@ func startEmbedded(tb testing.TB) *loopback.Host {
 	if _, err := host.Attached(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
-	return host
 }
 
 func connect(tb testing.TB, host *loopback.Host, account, resource string) *loopback.Device {

@@ -19,7 +19,7 @@ import (
 
 // patience is how long an expectation waits before it fails. It is far more
 // than any machine needs: a test that passes never waits so long.
-const patience = 20 * time.Second
+const patience = 5 * time.Minute
 
 // Host is a [loopback.Host] for one test. Where it has a method of the same
 // name, that one fails the test instead of returning an error.

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 
@@ -401,17 +402,30 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// A failed test shows the latest events, in lines that a log can hold.
 func TestTranscriptIsBounded(t *testing.T) {
 	t.Parallel()
 	var lines transcript
+	if got := lines.String(); got != "" {
+		t.Errorf("got %q of nothing", got)
+	}
 	for i := range 5 * transcriptLines {
-		lines.add(loopback.Event{What: fmt.Sprint(i), Raw: make([]byte, 2*transcriptBytes)})
+		lines.add(loopback.Event{What: fmt.Sprint(i), Raw: make([]byte, 3000)})
 	}
-	if got := strings.Count(lines.String(), "\n"); got > 2*transcriptLines {
-		t.Errorf("got %d lines", got)
+	lines.add(loopback.Event{What: "sent", Raw: []byte("<a>\n\xff\r\n</a>")})
+	lines.add(loopback.Event{What: "sent", Raw: []byte(strings.Repeat("\u20ac", 500))})
+	lines.add(loopback.Event{What: "detached", Detail: strings.Repeat("x", 3000)})
+	got := strings.Split(lines.String(), "\n")
+	if len(got) != 1+transcriptLines || got[0] != "(243 lines forgotten)" || !strings.HasPrefix(got[1], "243: ") || !strings.HasSuffix(got[1], "… (3000 bytes)") {
+		t.Errorf("got %d lines, the first %.400q", len(got), got[:2])
 	}
-	if got := lines.String(); !strings.HasPrefix(got, "(1200 lines forgotten)\n1200: ") || !strings.Contains(got, "… (3000 bytes)") {
-		t.Errorf("got %.100q", got)
+	if got := got[len(got)-3]; got != "sent: <a> ?  </a>" {
+		t.Errorf("got the line %q", got)
+	}
+	for _, line := range got {
+		if len(line) > transcriptBytes || !utf8.ValidString(line) {
+			t.Errorf("a line of %d bytes: %q", len(line), line)
+		}
 	}
 }
 

@@ -1,7 +1,9 @@
 // Package lane queues what goes to the host and is the only one that writes
 // it. Lane 0 carries small answers, events and pings, in the order in which
-// they came, always first; lane 1 carries bulk, one stanza at a time, each
-// made when its turn comes.
+// they came, always first; lane 1 carries bulk, in fair turns between accounts
+// and their devices, one stanza at a time, each made when its turn comes.
+// Refusals of requests that got no place stand between the two, in a queue of
+// their own (refusals.go), so that no flood of them takes the room of others.
 //
 // Queues survive a lost connection: [Writer.Serve] is called again with the
 // next one and goes on, with the stanza that was cut off sent again as a whole.
@@ -19,12 +21,15 @@ import (
 // SmallAnswer is what a request reserves for its answer: an error fits.
 const SmallAnswer = 2 << 10
 
-// Errors of Serve and Drain.
+// Errors of Serve, Room and Drain.
 var (
 	// ErrDetached: nothing serves the queues, so they can't be drained.
 	ErrDetached = errors.New("lane: not attached to the host")
 	// ErrClosed: the stream was ended by Drain.
 	ErrClosed = errors.New("lane: closed")
+	// ErrUnconfirmed: the host has answered pings on this connection, and now
+	// nothing comes from it.
+	ErrUnconfirmed = errors.New("lane: the host confirms nothing any more")
 	// ErrServing: Serve was called while an earlier call still runs.
 	ErrServing = errors.New("lane: already serving")
 )
@@ -35,8 +40,8 @@ type Options struct {
 	// places have reserved. Reserve refuses beyond it; lane 0 counts as full
 	// (see Full) from the same size on. Default 16 MiB.
 	QueueBytes int
-	// RefusalBytes may be queued above the budget by Refuse. Default
-	// QueueBytes/16, at least 64 KiB.
+	// RefusalBytes is the budget of Refuse, which counts for nothing else; one
+	// refusal may always wait. Default QueueBytes/16, at least 64 KiB.
 	RefusalBytes int
 	// BatchBytes is how much goes to the connection in one write. Default 64 KiB.
 	BatchBytes int
@@ -46,20 +51,43 @@ type Options struct {
 	// WriteTimeout bounds one write: a host that reads nothing for so long
 	// loses the connection. Default 30 s.
 	WriteTimeout time.Duration
-	// Logger hears of chunks that could not be made. Default: discards.
+	// Confirm makes a ping to the host. The Writer writes it at once, behind bulk
+	// or alone; done is then called with nil when the host has answered it, with
+	// whatever, or with an error if the connection ends first; it does not block.
+	// It may be called by any goroutine, also before Confirm returns. nil: there
+	// is no window. link.Link.Ping without a limit of time is one.
+	Confirm func(done func(error)) (ping []byte)
+	// HostWindow is how many bytes of bulk may be under way without the host's
+	// confirmation. One stanza may always go when nothing is. Default 64 KiB;
+	// negative: there is no window.
+	HostWindow int
+	// ConfirmTimeout is how long the host may stay silent when it is pinged. If it
+	// has answered before on this connection and nothing comes from it for so
+	// long, Serve ends with ErrUnconfirmed. If it has never answered, or does not
+	// for six times as long though it is heard of, it is one that answers no
+	// pings: bulk goes to it one stanza at a time, at most 1 MiB a second, until
+	// it does. Default 10 s.
+	ConfirmTimeout time.Duration
+	// Heard tells when anything came from the host last; it does not block. nil:
+	// only answers to pings are known. link.Link.Heard is one.
+	Heard func() time.Time
+	// Logger hears of chunks that could not be made, and of a host that answers
+	// no pings. Default: discards.
 	Logger *slog.Logger
 }
 
 // Writer holds the lanes and writes them to one connection after the other.
-// Its methods may be called by any goroutine; none but Serve, Drain and Room
-// blocks.
+// Its methods may be called by any goroutine; none but Serve, Drain, Room and
+// Refuse blocks.
 type Writer struct {
 	opts Options
 	wake chan struct{} // there may be something to write
 
 	mu       sync.Mutex // never held while anything is written or made
 	small    queue[[]byte]
-	bulk     queue[bulk]
+	refusals refusals
+	bulk     turns
+	window   window
 	made     []byte // the next bulk stanza
 	making   bool
 	reserved int // bytes
@@ -83,15 +111,26 @@ const (
 // bulk is a chunk that waits, with the place that it holds.
 type bulk struct {
 	Chunk
-	held int
+	held  int
+	from  *round // that it was taken from
+	share *share // likewise
 }
 
 // Chunk describes one stanza of bulk that is made when its turn comes.
 type Chunk struct {
-	// For is the full JID that it is for; turns will be fair between these.
+	// Account is who has turns by bytes, beside other accounts, with all that is
+	// for its devices. "": For has turns of its own.
+	Account string
+	// For is the full JID that it is for, of that account. Those of an account
+	// take turns in its turns; the chunks of one are sent in the order in which
+	// they came.
 	For string
 	// Size is about how many bytes Produce will return.
 	Size int
+	// Remaining is about how many bytes are still to go with this chunk and those
+	// of the same answer that will follow it; less than Size (0): this is all.
+	// What is nearly done goes before what is not.
+	Remaining int
 	// Produce returns the stanza; it is called at most once, on a goroutine of
 	// the Writer's, while lane 0 goes on. It may read the store; it may not wait
 	// for the Writer. An answer is owed whatever happens, so it turns its own
@@ -107,12 +146,24 @@ func New(opts Options) *Writer {
 	orDefault(&opts.BatchBytes, 64<<10)
 	orDefault(&opts.SendBuffer, 64<<10)
 	orDefault(&opts.WriteTimeout, 30*time.Second)
+	orDefault(&opts.HostWindow, 64<<10)
+	orDefault(&opts.ConfirmTimeout, 10*time.Second)
+	if opts.Confirm == nil || opts.HostWindow < 0 {
+		opts.HostWindow = 0
+	}
+	if opts.Heard == nil {
+		opts.Heard = func() time.Time { return time.Time{} }
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Writer{
-		opts:  opts,
-		wake:  make(chan struct{}, 1),
+		opts:   opts,
+		wake:   make(chan struct{}, 1),
+		window: window{limit: int64(opts.HostWindow), timeout: opts.ConfirmTimeout},
+
+		refusals: refusals{limit: opts.RefusalBytes, room: make(chan struct{})},
+
 		ended: make(chan struct{}),
 		room:  make(chan struct{}),
 	}
@@ -141,19 +192,6 @@ func (w *Writer) Small(b []byte) bool {
 	return true
 }
 
-// Refuse queues a refusal (`wait`) for a request that got no place. It may go
-// beyond the budget by Options.RefusalBytes; false means that this is used up
-// too: wait for Room, then try again.
-func (w *Writer) Refuse(b []byte) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.phase == closed || w.stats.SmallBytes+len(b) > w.opts.QueueBytes+w.opts.RefusalBytes {
-		return false
-	}
-	w.push(b)
-	return true
-}
-
 // Bulk queues a chunk on lane 1 with a place of SmallAnswer bytes that it takes
 // itself; false if there is none.
 func (w *Writer) Bulk(c Chunk) bool {
@@ -163,10 +201,17 @@ func (w *Writer) Bulk(c Chunk) bool {
 
 // Reserve takes n bytes of the budget for an answer to come, or says that they
 // are not there. A request is taken only with a place.
-func (w *Writer) Reserve(n int) (*Place, bool) {
+func (w *Writer) Reserve(n int) (*Place, bool) { return w.reserve(n, 0) }
+
+// ReserveMore is Reserve for somebody who has places already: it leaves an
+// eighth of the budget to those who have none.
+func (w *Writer) ReserveMore(n int) (*Place, bool) { return w.reserve(n, w.opts.QueueBytes/8) }
+
+// reserve takes n bytes unless fewer than leave would be left.
+func (w *Writer) reserve(n, leave int) (*Place, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.phase != running || w.reserved+w.stats.SmallBytes+n > w.opts.QueueBytes {
+	if w.phase != running || w.reserved+w.stats.SmallBytes+n+leave > w.opts.QueueBytes {
 		w.stats.Refused++
 		return nil, false
 	}
@@ -212,8 +257,8 @@ func (w *Writer) Full() bool {
 }
 
 // Room returns nil as soon as lane 0 is not full, at once if it is not; ErrClosed
-// when the stream was ended by Drain; or the cause when ctx ends. The reader of the stream and those who make events wait
-// here.
+// when the stream was ended by Drain; or the cause when ctx ends. The reader of
+// the stream and those who make events wait here.
 func (w *Writer) Room(ctx context.Context) error {
 	for {
 		w.mu.Lock()
@@ -236,7 +281,9 @@ func (w *Writer) Room(ctx context.Context) error {
 // Stats is a look at the queues.
 type Stats struct {
 	SmallBytes, SmallStanzas int    // lane 0, with what is being written
+	RefusalBytes, Refusals   int    // refusals, with what is being written
 	BulkBytes, BulkChunks    int    // lane 1, not made yet, as declared by Chunk.Size
+	Unconfirmed              int64  // bytes of bulk that the host has not confirmed on this connection
 	Reserved                 int    // bytes of places not used yet, and of chunks that wait
 	Refused                  uint64 // Reserve said no
 	Dropped                  uint64 // Small said no
@@ -249,6 +296,8 @@ func (w *Writer) Stats() Stats {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	s := w.stats
+	s.RefusalBytes, s.Refusals = w.refusals.bytes, w.refusals.waiting
 	s.Reserved = w.reserved
+	s.Unconfirmed = w.window.unconfirmed()
 	return s
 }

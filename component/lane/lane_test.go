@@ -1,7 +1,6 @@
 package lane
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"pgregory.net/rapid"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -78,8 +76,8 @@ func TestOrder(t *testing.T) {
 		if s.SmallBytes != 0 || s.SmallStanzas != 0 || s.BulkBytes != 0 || s.BulkChunks != 0 || s.Reserved != 0 || s.Written != 8 {
 			t.Errorf("left over: %+v", s)
 		}
-		if w.Small([]byte("x")) || w.Refuse([]byte("x")) {
-			t.Error("taken behind the end")
+		if err := w.Refuse(t.Context(), []byte("x")); w.Small([]byte("x")) || !errors.Is(err, ErrClosed) {
+			t.Errorf("taken behind the end, or %v", err)
 		}
 		if err := w.Room(t.Context()); !errors.Is(err, ErrClosed) {
 			t.Errorf("room behind the end: %v", err)
@@ -127,7 +125,7 @@ func expect(t *testing.T, host net.Conn, want string) {
 
 func TestBounds(t *testing.T) {
 	t.Parallel()
-	w := New(Options{QueueBytes: 100, RefusalBytes: 20})
+	w := New(Options{QueueBytes: 100})
 	var places []*Place
 	for {
 		p, ok := w.Reserve(30)
@@ -145,6 +143,13 @@ func TestBounds(t *testing.T) {
 	if p, ok := w.Reserve(30); !ok || !p.Release() {
 		t.Error("a released place is not free")
 	}
+	// 60 are reserved, and an eighth of 100 is 12.
+	if p, ok := w.ReserveMore(28); !ok || !p.Release() {
+		t.Error("no place for who has some")
+	}
+	if _, ok := w.ReserveMore(29); ok {
+		t.Error("who has places took what is left to those who have none")
+	}
 	// An answer with a place is taken whatever its size.
 	if !places[1].Small(make([]byte, 100)) || !w.Full() {
 		t.Errorf("full at 100: %+v", w.Stats())
@@ -152,8 +157,8 @@ func TestBounds(t *testing.T) {
 	if _, ok := w.Reserve(1); ok {
 		t.Error("a place beyond the budget")
 	}
-	if !w.Refuse(make([]byte, 20)) || w.Refuse([]byte("x")) {
-		t.Error("refusals have 20 bytes of their own")
+	if err := w.Refuse(t.Context(), make([]byte, 20)); err != nil || w.Stats().SmallBytes != 100 {
+		t.Errorf("refusals have a budget of their own: %v, %+v", err, w.Stats())
 	}
 	for w.Small(make([]byte, 10)) {
 		if w.Stats().SmallBytes > 200 {
@@ -312,8 +317,8 @@ func TestDrain(t *testing.T) {
 			if _, ok := w.Reserve(1); ok {
 				t.Error("a place while draining")
 			}
-			if !w.Refuse([]byte("[wait]")) {
-				t.Error("refusals work to the end")
+			if err := w.Refuse(t.Context(), []byte("[wait]")); err != nil {
+				t.Errorf("refusals work to the end: %v", err)
 			}
 			expect(t, host, "[wait]")
 			place.Bulk(chunk("[big]"))
@@ -477,113 +482,4 @@ func TestNothingLost(t *testing.T) {
 	if got[streamEnd] != 1 || arrived == 0 {
 		t.Errorf("%d arrived, the end %d times", arrived, got[streamEnd])
 	}
-}
-
-func tcpPair(t *testing.T) (ours, host net.Conn) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	ours, err = net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, err = l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ours, host
-}
-
-// TestQueue holds the queue against a slice.
-func TestQueue(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		var q queue[int]
-		var model []int
-		t.Repeat(map[string]func(*rapid.T){
-			"push": func(t *rapid.T) {
-				for range rapid.IntRange(1, 40).Draw(t, "n") {
-					v := rapid.Int().Draw(t, "v")
-					q.push(v)
-					model = append(model, v)
-				}
-			},
-			"pushFront": func(t *rapid.T) {
-				v := rapid.Int().Draw(t, "v")
-				q.pushFront(v)
-				model = append([]int{v}, model...)
-			},
-			"pop": func(t *rapid.T) {
-				for range rapid.IntRange(1, 40).Draw(t, "n") {
-					v, ok := q.pop()
-					if ok != (len(model) > 0) || ok && v != model[0] {
-						t.Fatalf("got %d, %v; want the front of %v", v, ok, model)
-					}
-					if ok {
-						model = model[1:]
-					}
-				}
-			},
-			"": func(t *rapid.T) {
-				if q.len() != len(model) || q.len() > 0 && q.front() != model[0] {
-					t.Fatalf("got %d, want %v", q.len(), model)
-				}
-			},
-		})
-	})
-}
-
-// BenchmarkWriter: 1.5 KB answers from two goroutines over a real socket.
-func BenchmarkWriter(b *testing.B) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	read := make(chan int64, 1)
-	go func() {
-		host, err := l.Accept()
-		if err != nil {
-			b.Error(err)
-			return
-		}
-		n, _ := io.CopyBuffer(struct{ io.Writer }{io.Discard}, host, make([]byte, 64<<10))
-		read <- n
-	}()
-	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		b.Fatal(err)
-	}
-	w := New(Options{})
-	served := make(chan error, 1)
-	go func() { served <- w.Serve(b.Context(), conn); _ = conn.Close() }()
-	stanza := bytes.Repeat([]byte("x"), 1500)
-	b.SetBytes(int64(len(stanza)))
-	b.ReportAllocs()
-	b.ResetTimer()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			for {
-				if place, ok := w.Reserve(SmallAnswer); ok {
-					place.Small(stanza)
-					break
-				}
-				_ = w.Room(b.Context())
-			}
-		}
-	})
-	if err := w.Drain(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "stanzas/s")
-	b.StopTimer()
-	if err := <-served; err != nil {
-		b.Error(err)
-	}
-	if n := <-read; n < int64(b.N*len(stanza)) {
-		b.Errorf("%d bytes of %d arrived", n, b.N*len(stanza))
-	}
-	_ = l.Close()
 }

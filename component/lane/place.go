@@ -22,7 +22,7 @@ func (p *Place) Small(b []byte) bool {
 // when the chunk has been made.
 func (p *Place) Bulk(c Chunk) bool {
 	return p.use(func(w *Writer) {
-		w.bulk.push(bulk{c, p.held})
+		w.bulk.push(bulk{Chunk: c, held: p.held})
 		w.stats.BulkBytes += c.Size
 		w.stats.BulkChunks++
 		w.nudge()

@@ -46,7 +46,7 @@ func (q *queue[T]) grow() {
 	if q.n < len(q.ring) {
 		return
 	}
-	ring := make([]T, max(16, 2*len(q.ring)))
+	ring := make([]T, max(2, 2*len(q.ring)))
 	n := copy(ring, q.ring[q.first:])
 	copy(ring[n:], q.ring[:q.first])
 	q.ring, q.first = ring, 0

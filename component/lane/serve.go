@@ -2,8 +2,10 @@ package lane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -48,6 +50,7 @@ func (w *Writer) begin(lost chan struct{}) error {
 		return ErrServing
 	}
 	w.serving, w.lost = true, lost
+	w.window.begin()
 	return nil
 }
 
@@ -64,30 +67,34 @@ func (w *Writer) finish(err error) {
 	close(w.lost)
 }
 
-// batch is what goes out in one write: lane-0 stanzas, or one of bulk.
-type batch struct {
-	stanzas [][]byte
-	bulk    bool
-	bytes   []byte // the stanzas one behind the other
-	buffer  []byte // kept for the next batch
-}
-
 func (w *Writer) serve(ctx context.Context, conn net.Conn, chunks chan<- bulk) error {
 	var b batch
+	alarm := time.NewTimer(forever)
+	defer alarm.Stop()
 	for {
-		switch w.next(&b, chunks) {
+		switch what, until := w.next(&b, chunks); what {
 		case something:
+			if b.ping != 0 {
+				b.stanzas = append(b.stanzas, w.opts.Confirm(w.confirmed(b.ping)))
+			}
+			b.join(w.opts.BatchBytes)
 			if err := w.write(ctx, conn, &b); err != nil {
 				return err
 			}
 		case theEnd:
 			return w.send(ctx, conn, []byte(streamEnd))
+		case noAnswer:
+			return ErrUnconfirmed
+		case slower:
+			w.opts.Logger.Warn("host answers no pings: large answers go slowly", "timeout", w.opts.ConfirmTimeout)
 		case nothing:
+			alarm.Reset(until)
 			select {
 			case <-w.wake:
 				// Who is about to answer too goes first: one write for several
 				// stanzas costs the host and us a fraction of one for each.
 				runtime.Gosched()
+			case <-alarm.C:
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
@@ -95,69 +102,87 @@ func (w *Writer) serve(ctx context.Context, conn net.Conn, chunks chan<- bulk) e
 	}
 }
 
+// forever is longer than any connection.
+const forever = 1 << 62
+
 type work uint8
 
 const (
 	nothing work = iota
 	something
 	theEnd
+	noAnswer
+	slower
 )
 
-// next fills the batch: all of lane 0 first, up to Options.BatchBytes, else one
-// stanza of bulk. While one is written, the next chunk is made.
-func (w *Writer) next(b *batch, chunks chan<- bulk) work {
+// next fills the batch: all of lane 0 first and then refusals, up to
+// Options.BatchBytes, else one stanza of bulk if the window has room for it;
+// see refusals.go for how they give way. The next chunk is chosen, and made,
+// when the one before is written: so late that it is the right one, and while
+// the host works on that. With nothing to do it tells how long that holds at
+// most.
+func (w *Writer) next(b *batch, chunks chan<- bulk) (what work, until time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	now, heard := time.Now(), w.opts.Heard()
+	switch w.window.judge(now, heard, !w.full() && w.refusals.waiters == 0) {
+	case halfOpen:
+		return noAnswer, 0
+	case slow:
+		return slower, 0
+	}
 	if !w.making && w.made == nil {
-		if next, ok := w.bulk.pop(); ok {
+		if next, ok := w.bulk.take(); ok {
 			w.making = true
 			chunks <- next
 		}
 	}
-	b.stanzas, b.bulk = b.stanzas[:0], false
-	size := 0
-	for w.small.len() > 0 {
-		n := len(w.small.front())
-		if size > 0 && size+n > w.opts.BatchBytes {
-			break
-		}
-		size += n
-		s, _ := w.small.pop()
-		b.stanzas = append(b.stanzas, s)
-	}
+	bulkGoes := w.made != nil && w.window.admits(len(w.made), now)
+	*b = batch{stanzas: b.stanzas[:0], buffer: b.buffer}
 	switch {
-	case size > 0:
-	case w.made != nil:
-		b.stanzas, b.bulk = append(b.stanzas, w.made), true
+	case w.batchQueued(b, bulkGoes):
+		return something, 0
+	case bulkGoes:
+		b.stanzas, b.bulk = append(b.stanzas, w.made), 1
+		w.window.send(len(w.made), now)
 		w.made = nil
-	case w.phase == draining && w.places == 0 && !w.making:
+		w.refusals.ahead = 0
+	case w.made == nil && w.phase == draining && w.places == 0 && !w.making && w.refusals.waiters == 0:
 		w.phase = closed // nothing may slip in behind the end
-		return theEnd
-	default:
-		return nothing
+		return theEnd, 0
 	}
-	b.join(w.opts.BatchBytes)
-	return something
+	if w.window.wants() {
+		b.ping = w.window.ask(now)
+	}
+	if b.bulk == 0 && b.ping == 0 {
+		until = forever
+		if at := w.window.wake(w.made != nil, heard); !at.IsZero() {
+			until = at.Sub(now)
+		}
+		return nothing, until
+	}
+	return something, 0
 }
 
-// join puts the stanzas one behind the other; one alone is not copied.
-func (b *batch) join(size int) {
-	if len(b.stanzas) == 1 {
-		b.bytes = b.stanzas[0]
-		return
+// confirmed is what the answer to that ping calls.
+func (w *Writer) confirmed(ping uint64) func(error) {
+	return func(err error) {
+		if err != nil {
+			return // the connection ends
+		}
+		w.mu.Lock()
+		awake := w.window.confirm(ping, time.Now())
+		w.nudge()
+		w.mu.Unlock()
+		if awake {
+			w.opts.Logger.Info("host answers pings")
+		}
 	}
-	if b.buffer == nil {
-		b.buffer = make([]byte, 0, size)
-	}
-	b.buffer = b.buffer[:0]
-	for _, s := range b.stanzas {
-		b.buffer = append(b.buffer, s...)
-	}
-	b.bytes = b.buffer
 }
 
 // write sends the batch. What the connection did not take goes back to the
 // front of its lane, a stanza that was cut as a whole: the host drops the piece.
+// A ping belongs to its connection and is gone.
 func (w *Writer) write(ctx context.Context, conn net.Conn, b *batch) error {
 	err := w.send(ctx, conn, b.bytes)
 	taken := len(b.bytes)
@@ -169,24 +194,32 @@ func (w *Writer) write(ctx context.Context, conn net.Conn, b *batch) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	wasFull := w.full()
+	if b.ping != 0 {
+		w.window.written(time.Now())
+	}
 	done := 0
 	for done < len(b.stanzas) && taken >= len(b.stanzas[done]) {
 		n := len(b.stanzas[done])
 		taken -= n
 		w.stats.Written++
 		w.stats.WrittenBytes += uint64(n)
-		if !b.bulk {
+		switch {
+		case done < b.small:
 			w.stats.SmallBytes -= n
 			w.stats.SmallStanzas--
+		case done < b.small+b.refused:
+			w.refusals.gone(n)
 		}
 		done++
 	}
-	for i := len(b.stanzas) - 1; i >= done; i-- {
-		if b.bulk {
-			w.made = b.stanzas[i]
-		} else {
-			w.small.pushFront(b.stanzas[i])
-		}
+	if b.bulk > done {
+		w.made = b.stanzas[0]
+	}
+	for i := b.small + b.refused - 1; i >= max(done, b.small); i-- {
+		w.refusals.queue.pushFront(b.stanzas[i])
+	}
+	for i := b.small - 1; i >= done; i-- {
+		w.small.pushFront(b.stanzas[i])
 	}
 	clear(b.stanzas)
 	if wasFull && !w.full() {
@@ -206,20 +239,37 @@ func (e *writeError) Error() string { return e.err.Error() }
 func (e *writeError) Unwrap() error { return e.err }
 
 // send writes all of p within Options.WriteTimeout; its error is a *writeError.
+// The time in which this process did not run does not count.
 func (w *Writer) send(ctx context.Context, conn net.Conn, p []byte) error {
-	if err := conn.SetWriteDeadline(time.Now().Add(w.opts.WriteTimeout)); err != nil {
-		return &writeError{0, err}
+	taken, late, err := w.sendWithin(ctx, conn, p)
+	if late > wasStopped && errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
+		var more int
+		more, _, err = w.sendWithin(ctx, conn, p[taken:])
+		taken += more
 	}
-	if ctx.Err() != nil { // after the deadline was set: it may have undone the one that ctx set
-		return &writeError{0, context.Cause(ctx)}
+	if err == nil {
+		return nil
 	}
-	if n, err := conn.Write(p); err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return &writeError{n, err}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
 	}
-	return nil
+	return &writeError{taken, err}
+}
+
+// wasStopped is how late no timer is unless the whole process did not run.
+const wasStopped = time.Second
+
+// sendWithin tells also by how much it returned later than it should have.
+func (w *Writer) sendWithin(ctx context.Context, conn net.Conn, p []byte) (taken int, late time.Duration, err error) {
+	due := time.Now().Add(w.opts.WriteTimeout)
+	if err := conn.SetWriteDeadline(due); err != nil {
+		return 0, 0, err
+	}
+	if err := ctx.Err(); err != nil { // after the deadline was set: it may have undone the one that ctx set
+		return 0, 0, err
+	}
+	taken, err = conn.Write(p)
+	return taken, time.Since(due), err
 }
 
 // produce makes the chunk's stanza; nil if there is none.
@@ -243,6 +293,7 @@ func (w *Writer) produced(stanza []byte, b bulk) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.making = false
+	w.bulk.made(&b, len(stanza))
 	if len(stanza) > 0 {
 		w.made = stanza
 	}

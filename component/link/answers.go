@@ -96,16 +96,16 @@ func (l *Link) Expect(to string, within time.Duration, done func(Stanza, error))
 	return id, func() { l.answers.take(id, func(*expected) bool { return true }) }
 }
 
-// Request sends an IQ of ours (typ is "get" or "set") and waits for its answer
-// or the end of ctx. An error stanza is an answer: look at its Type.
-func (l *Link) Request(ctx context.Context, typ, to string, payload []byte) (Stanza, error) {
-	type outcome struct {
-		stanza Stanza
-		err    error
-	}
-	answered := make(chan outcome, 1)
-	id, cancel := l.Expect(to, forever, func(s Stanza, err error) { answered <- outcome{s, err} })
-	defer cancel()
+// Request sends an IQ of ours (typ is "get" or "set") and waits for its answer;
+// an error stanza is an answer: look at its Type. ErrNoAnswer says that none
+// came within that time. An answer that was under way when the time was over
+// still counts, since our own process may not have run meanwhile: silence is
+// judged only when the host has answered a ping that was sent after that, and
+// what comes from one stream comes in order. The other errors are ErrDetached,
+// ErrNotTaken and the cause of the end of ctx.
+func (l *Link) Request(ctx context.Context, typ, to string, payload []byte, within time.Duration) (Stanza, error) {
+	answered, id, forget := l.expect(to)
+	defer forget()
 	select {
 	case o := <-answered:
 		return o.stanza, o.err
@@ -114,12 +114,49 @@ func (l *Link) Request(ctx context.Context, typ, to string, payload []byte) (Sta
 	if !l.opts.Send(l.IQ(id, typ, to, payload)) {
 		return Stanza{}, ErrNotTaken
 	}
+	limit := time.NewTimer(within)
+	defer limit.Stop()
 	select {
 	case o := <-answered:
 		return o.stanza, o.err
 	case <-ctx.Done():
 		return Stanza{}, context.Cause(ctx)
+	case <-limit.C:
 	}
+	confirmed, id, forget := l.expect(l.opts.PingTo)
+	defer forget()
+	if !l.opts.Send(l.IQ(id, "get", l.opts.PingTo, []byte(pingPayload))) {
+		return Stanza{}, ErrNotTaken
+	}
+	select {
+	case o := <-answered:
+		return o.stanza, o.err
+	case <-ctx.Done():
+		return Stanza{}, context.Cause(ctx)
+	case o := <-confirmed:
+		select {
+		case o := <-answered: // it came first
+			return o.stanza, o.err
+		default:
+		}
+		if o.err != nil {
+			return Stanza{}, o.err
+		}
+		return Stanza{}, ErrNoAnswer
+	}
+}
+
+// outcome is what became of an expectation.
+type outcome struct {
+	stanza Stanza
+	err    error
+}
+
+// expect is Expect for somebody who waits as long as it takes.
+func (l *Link) expect(to string) (answered <-chan outcome, id string, forget func()) {
+	c := make(chan outcome, 1)
+	id, forget = l.Expect(to, forever, func(s Stanza, err error) { c <- outcome{s, err} })
+	return c, id, forget
 }
 
 // forever is longer than any connection: ctx or its end come first.
@@ -127,11 +164,17 @@ const forever = 1 << 62
 
 // Ping returns a ping to the host that the caller writes where it wants it
 // answered, and calls done as Expect does: any answer, result or error, is nil
-// and proves that the host has taken all that was written before it.
+// and proves that the host has taken all that was written before it. within 0:
+// the answer may come as long as the connection lasts.
 func (l *Link) Ping(within time.Duration, done func(error)) []byte {
+	if within == 0 {
+		within = forever
+	}
 	id, _ := l.Expect(l.opts.PingTo, within, func(_ Stanza, err error) { done(err) })
-	return l.IQ(id, "get", l.opts.PingTo, []byte(`<ping xmlns='urn:xmpp:ping'/>`))
+	return l.IQ(id, "get", l.opts.PingTo, []byte(pingPayload))
 }
+
+const pingPayload = `<ping xmlns='urn:xmpp:ping'/>`
 
 // IQ serialises an IQ of ours around a ready payload.
 func (l *Link) IQ(id, typ, to string, payload []byte) []byte {

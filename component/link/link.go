@@ -60,6 +60,8 @@ type Link struct {
 
 	answers  answers
 	attaches atomic.Uint64
+	born     time.Time
+	heard    atomic.Int64         // nanoseconds since born
 	told     map[string]time.Time // of Run alone: failures logged since the last connection
 
 	mu    sync.Mutex
@@ -73,7 +75,7 @@ func New(opts Options, h Handler) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Link{opts: opts, addr: addr, handler: h, told: map[string]time.Time{}, state: state{reason: "connecting"}}, nil
+	return &Link{opts: opts, born: time.Now(), addr: addr, handler: h, told: map[string]time.Time{}, state: state{reason: "connecting"}}, nil
 }
 
 // JID is the component's domain as it stands in `from`.
@@ -88,3 +90,7 @@ func (l *Link) State() (attached bool, reason string) {
 
 // Reconnects counts the attaches after the first.
 func (l *Link) Reconnects() uint64 { return max(l.attaches.Load(), 1) - 1 }
+
+// Heard is when anything was read from the host last, on any connection; when
+// the Link was made, if nothing was.
+func (l *Link) Heard() time.Time { return l.born.Add(time.Duration(l.heard.Load())) }

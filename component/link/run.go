@@ -111,6 +111,7 @@ var errFarewell = errors.New("the host does not close the stream")
 // read hands on what comes until the stream ends; it never returns nil.
 func (l *Link) read(ctx context.Context, c *connection, ended *atomic.Bool) error {
 	c.line.ping = func() { l.opts.Send(l.Ping(l.opts.KeepAlive.Answer, func(error) {})) }
+	c.line.heard = func() { l.heard.Store(int64(time.Since(l.born))) }
 	c.line.idle, c.line.answer = l.opts.KeepAlive.Idle, l.opts.KeepAlive.Answer
 	f := NewFramer(c.in, l.opts.Limits, c.spaces)
 	for {

@@ -38,10 +38,15 @@ func serve(f *testing.F, host *loopback.Host, log *slog.Logger) {
 		// Some answers are large and leave on the other lane.
 		Engine: pep.New(pep.Options{Store: &memory{model: storetest.NewModel(1)}, Limits: limits, AnswerBytes: 100_000, InlineBytes: 1000}),
 		Writer: writer, Wire: wire.Limits{RecordBytes: limits.RecordBytes, Foreign: true},
-		MaxStanza: 150_000, MaxPending: 64, VerifyTimeout: 30 * time.Second, Logger: log,
-		Request: func(ctx context.Context, kind, to string, payload []byte) (link.Stanza, error) {
-			return line.Request(ctx, kind, to, payload)
+		MaxStanza: 150_000, MaxPending: 64, Rate: component.Rate{PerSecond: 1_000_000, Burst: 1_000_000}, VerifyTimeout: 30 * time.Second, Logger: log,
+		Request: func(ctx context.Context, kind, to string, payload []byte, within time.Duration) (link.Stanza, error) {
+			return line.Request(ctx, kind, to, payload, within)
 		},
+		Expect: func(to string, within time.Duration, done func(link.Stanza, error)) (string, func()) {
+			return line.Expect(to, within, done)
+		},
+		Ping:      func(within time.Duration, done func(error)) []byte { return line.Ping(within, done) },
+		Downloads: component.Downloads{OfAccount: 2, Overall: 8, AckTimeout: 30 * time.Second},
 	})
 	var err error
 	line, err = link.New(link.Options{

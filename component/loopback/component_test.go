@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const patience = 20 * time.Second
+const patience = 5 * time.Minute
 
 func start(t testing.TB, opts Options) *Host {
 	t.Helper()

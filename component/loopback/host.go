@@ -17,7 +17,7 @@ type Host struct {
 	opts   Options
 	addr   string
 	random *random
-	port   *reservation
+	port   *Reserved
 
 	done chan struct{} // closed by Close
 	wait sync.WaitGroup
@@ -52,12 +52,12 @@ func Start(opts Options) (*Host, error) {
 	if opts.Domain == opts.Component || strings.ContainsAny(opts.Domain+opts.Component, "@/") {
 		return nil, fmt.Errorf("loopback: domains %q and %q", opts.Domain, opts.Component)
 	}
-	port, err := reserve()
+	port, err := Reserve(0)
 	if err != nil {
 		return nil, fmt.Errorf("loopback: reserve a port: %w", err)
 	}
 	h := &Host{
-		opts: opts, addr: port.addr, port: port, random: newRandom(opts.Seed),
+		opts: opts, addr: port.Addr(), port: port, random: newRandom(opts.Seed),
 		done:     make(chan struct{}),
 		conns:    make(map[*link]struct{}),
 		changed:  make(chan struct{}),
@@ -65,7 +65,7 @@ func Start(opts Options) (*Host, error) {
 		accounts: make(map[string][]*Device),
 	}
 	if err := h.Up(); err != nil {
-		port.release()
+		port.Release()
 		return nil, err
 	}
 	return h, nil
@@ -112,7 +112,7 @@ func (h *Host) Close() error {
 		d.end(ErrClosed)
 	}
 	h.wait.Wait()
-	h.port.release()
+	h.port.Release()
 	return nil
 }
 

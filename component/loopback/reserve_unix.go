@@ -4,18 +4,23 @@ package loopback
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"syscall"
 )
 
-// reservation is a socket that is bound to a port and never listens: the port
-// is not given to anybody else while the host is down, and connecting to it is
-// refused.
-type reservation struct {
-	addr string
-	fd   int
+// Reserved is a port of 127.0.0.1 that is kept by a socket which is bound to it and
+// never listens: the port is not given to anybody else while its server is down,
+// and connecting to it is refused.
+type Reserved struct {
+	addr   string
+	socket *os.File // closed by the garbage collector, if not before
 }
 
-func reserve() (*reservation, error) {
+// Reserve keeps a port, or with 0 one that the system chooses. The error is
+// syscall.EADDRINUSE where another socket has the port. Its server can bind it at
+// any time: that, as all servers do, has to ask for SO_REUSEADDR.
+func Reserve(port int) (*Reserved, error) {
 	syscall.ForkLock.RLock()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err == nil {
@@ -25,23 +30,28 @@ func reserve() (*reservation, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reservation{fd: fd}
-	// Both sockets of a port need it; package net sets it on listeners.
-	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
-		r.release()
+	r := &Reserved{socket: os.NewFile(uintptr(fd), "port "+strconv.Itoa(port))}
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		r.Release()
 		return nil, err
 	}
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		r.release()
+	// Both sockets of a port need it, but ours only when it has the port: else it
+	// would be given one that another keeps.
+	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		r.Release()
 		return nil, err
 	}
 	name, err := syscall.Getsockname(fd)
 	if err != nil {
-		r.release()
+		r.Release()
 		return nil, err
 	}
 	r.addr = fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
 	return r, nil
 }
 
-func (r *reservation) release() { syscall.Close(r.fd) }
+// Addr is the port as "127.0.0.1:port".
+func (r *Reserved) Addr() string { return r.addr }
+
+// Release gives the port back. It can be called again.
+func (r *Reserved) Release() { _ = r.socket.Close() } // it has written nothing

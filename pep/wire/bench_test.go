@@ -73,13 +73,13 @@ func BenchmarkEvent(b *testing.B) {
 		Changes: []vault.Change{{Record: benchRecords(1)[0]}}, State: *testState()}
 	b.ReportAllocs()
 	for b.Loop() {
-		EventBody(ev, false)
+		EventBody(ev, Full)
 	}
 }
 
 func BenchmarkMessage(b *testing.B) {
 	body := EventBody(&pep.Event{Owner: "alice@example.org", Node: "urn:example:notes",
-		Changes: []vault.Change{{Record: benchRecords(1)[0]}}, State: *testState()}, false)[0]
+		Changes: []vault.Change{{Record: benchRecords(1)[0]}}, State: *testState()}, Full)[0]
 	benchAppend(b, func(dst []byte) []byte {
 		return AppendMessage(dst, "vault.example.org", "alice@example.org/phone", "m1", body)
 	})

@@ -68,7 +68,7 @@ func (r *reader) foreign(s start) (content, error) {
 	if r.limits.RecordBytes > 0 && len(r.scratch) > r.limits.RecordBytes {
 		return content{}, r.tooBig()
 	}
-	return content{vault.Payload{Form: vault.Foreign, Data: bytes.Clone(r.scratch)}, keyVersion}, nil
+	return content{payload: vault.Payload{Form: vault.Foreign, Data: bytes.Clone(r.scratch)}, keyVersion: keyVersion}, nil
 }
 
 // foreignKeyVersion reads the attribute key-version. What is no integer says

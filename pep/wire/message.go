@@ -2,6 +2,7 @@ package wire
 
 import (
 	"strconv"
+	"time"
 
 	"pepvault/pep"
 	"pepvault/vault"
@@ -14,9 +15,20 @@ type StanzaError struct {
 	Text      string
 	Pubsub    string // the condition of XEP-0060, "" if there is none
 	Feature   string // of pubsub condition "unsupported"
+	Command   string // the condition of XEP-0050, "" if there is none
 
-	Bytes, Limit int64 // of <quota-exceeded/>
-	RetryAfter   int   // seconds, of <retry/>
+	Own string // the condition of urn:pepvault:errors:0, "" if there is none
+
+	Bytes, Limit int64           // of <quota-exceeded/>; <too-many-batches/> has a limit
+	Floor        uint32          // of <key-version-too-low/>
+	Records      int             // of <confirm-required/>
+	Cursor       string          // of <revision-mismatch/> and <stale/>
+	Items        []pep.StateItem // likewise
+	RetryAfter   int             // seconds, of <retry/>
+	// Node and Affiliations are of a refused change of affiliations: those that
+	// could not be changed, as they still are (XEP-0060 §8.9.2.4).
+	Node         string
+	Affiliations []vault.Affiliated
 }
 
 func (e *StanzaError) Error() string {
@@ -42,6 +54,9 @@ func decodeError(stanza *element) *StanzaError {
 			e.read(part)
 		}
 	}
+	if node, list, err := decodeAffiliated(stanza); err == nil {
+		e.Node, e.Affiliations = node, list
+	}
 	return e
 }
 
@@ -53,10 +68,28 @@ func (e *StanzaError) read(part *element) {
 		e.Condition = part.name.local
 	case part.name.space == nsPubsubErrors:
 		e.Pubsub, e.Feature = part.name.local, part.attr("feature")
-	case part.name == name{nsErrors, "quota-exceeded"}:
+	case part.name.space == nsCommands:
+		e.Command = part.name.local
+	case part.name.space == nsErrors:
+		e.readOwn(part)
+	}
+}
+
+func (e *StanzaError) readOwn(part *element) {
+	e.Own = part.name.local
+	switch e.Own {
+	case "key-version-too-low":
+		floor, _ := strconv.ParseUint(part.attr("floor"), 10, 32)
+		e.Floor = uint32(floor)
+	case "revision-mismatch", "stale":
+		e.Cursor = part.attr("cursor")
+		e.Items, _ = decodeStateItems(part)
+	case "confirm-required":
+		e.Records, _ = strconv.Atoi(part.attr("records"))
+	case "quota-exceeded", "too-many-batches":
 		e.Bytes, _ = strconv.ParseInt(part.attr("bytes"), 10, 64)
 		e.Limit, _ = strconv.ParseInt(part.attr("limit"), 10, 64)
-	case part.name == name{nsErrors, "retry"}:
+	case "retry":
 		e.RetryAfter, _ = strconv.Atoi(part.attr("after"))
 	}
 }
@@ -65,8 +98,13 @@ func (e *StanzaError) read(part *element) {
 type Notification struct {
 	Node    string
 	Changes []vault.Change // what the message carries; revisions if it has a State
+	Purged  bool           // all records are gone
+	Config  *pep.Form      // the new configuration, empty if payloads are muted; nil = no change of it
 	Deleted bool
-	State   *pep.State // nil if the message has none
+	// Past says that the record was published earlier and is told now because
+	// the device came: at its Published (XEP-0203).
+	Past  bool
+	State *pep.State // nil if the message has none
 }
 
 // DecodeMessage reads a <message/> of the service. One of type error is a
@@ -88,8 +126,22 @@ func DecodeMessage(raw []byte) (Notification, error) {
 		n.Node = n.State.Node
 		return n, nil
 	}
-	err = n.readEvent(event)
+	if err = n.readEvent(event); err == nil {
+		err = n.readDelay(message.child(name{nsDelay, "delay"}))
+	}
 	return n, err
+}
+
+func (n *Notification) readDelay(delay *element) error {
+	if delay == nil {
+		return nil
+	}
+	stamp, err := time.Parse(time.RFC3339Nano, delay.attr("stamp"))
+	if err != nil || len(n.Changes) == 0 {
+		return badReply("a delay without a time or a record")
+	}
+	n.Past, n.Changes[0].Published = true, stamp.UTC()
+	return nil
 }
 
 func (n *Notification) readEvent(event *element) error {
@@ -97,6 +149,17 @@ func (n *Notification) readEvent(event *element) error {
 		switch c.name {
 		case name{nsPubsubEvent, "delete"}:
 			n.Node, n.Deleted = c.attr("node"), true
+		case name{nsPubsubEvent, "purge"}:
+			n.Node, n.Purged = c.attr("node"), true
+		case name{nsPubsubEvent, "configuration"}:
+			form, err := formIn(c)
+			if err != nil {
+				return err
+			}
+			if form == nil {
+				form = new(pep.Form)
+			}
+			n.Node, n.Config = c.attr("node"), form
 		case name{nsPubsubEvent, "items"}:
 			n.Node = c.attr("node")
 			n.readChanges(c)

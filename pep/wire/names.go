@@ -19,6 +19,11 @@ const (
 	nsForm         = "jabber:x:data"                          // XEP-0004
 	nsPing         = "urn:xmpp:ping"                          // XEP-0199
 	nsVersion      = "jabber:iq:version"                      // XEP-0092
+	nsCommands     = "http://jabber.org/protocol/commands"    // XEP-0050
+	nsCaps         = "http://jabber.org/protocol/caps"        // XEP-0115
+	nsHashSets     = "urn:xmpp:caps"                          // XEP-0390
+	nsHashes       = "urn:xmpp:hashes:2"                      // XEP-0300
+	nsDelay        = "urn:xmpp:delay"                         // XEP-0203
 
 	nsOurs    = "urn:pepvault:" // the beginning of all of ours
 	nsRecord  = nsOurs + "record:0"
@@ -33,7 +38,8 @@ const (
 func known(space string) bool {
 	switch space {
 	case nsClient, nsStanzas, nsPubsub, nsPubsubOwner, nsPubsubEvent, nsPubsubErrors, nsRSM,
-		nsDiscoInfo, nsDiscoItems, nsForm, nsPing, nsVersion, nsSync, nsBatch, nsAccount, nsErrors:
+		nsDiscoInfo, nsDiscoItems, nsForm, nsPing, nsVersion, nsCommands, nsCaps, nsHashSets, nsHashes,
+		nsDelay, nsSync, nsBatch, nsAccount, nsErrors:
 		return true
 	}
 	return false

@@ -9,10 +9,12 @@ import (
 	"pepvault/vault"
 )
 
-// content is a payload with the key version that it states.
+// content is a payload with the key version that it states, and the namespace
+// of its element.
 type content struct {
 	payload    vault.Payload
 	keyVersion uint32
+	space      string
 }
 
 // content reads the payload element that s has opened.
@@ -32,6 +34,7 @@ func (r *reader) content(s start) (content, error) {
 	if err != nil {
 		return content{}, err
 	}
+	c.space = s.name.space
 	if r.payloads += len(c.payload.Data); r.payloads > maxPayloads {
 		return content{}, pep.Refuse(pep.ErrPayloadTooBig,
 			"the payloads of one request may take %d bytes", maxPayloads)
@@ -64,7 +67,7 @@ func (r *reader) native(s start) (content, error) {
 	if r.limits.RecordBytes > 0 && len(data) > r.limits.RecordBytes {
 		return content{}, r.tooBig()
 	}
-	return content{vault.Payload{Form: vault.Native, Data: data}, uint32(keyVersion)}, nil
+	return content{payload: vault.Payload{Form: vault.Native, Data: data}, keyVersion: uint32(keyVersion)}, nil
 }
 
 // recordText returns the text of the open record element, in scratch.

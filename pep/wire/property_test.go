@@ -232,67 +232,6 @@ func TestForeignKeepsItsMeaning(t *testing.T) {
 	})
 }
 
-var (
-	names    = rapid.StringN(1, 40, 120).Filter(vault.ValidName)
-	payloads = rapid.Custom(func(t *rapid.T) pep.Item {
-		item := pep.Item{ID: rapid.OneOf(names, rapid.Just("")).Draw(t, "id")}
-		if rapid.Bool().Draw(t, "native") {
-			item.KeyVersion = rapid.Uint32Range(0, vault.MaxKeyVersion).Draw(t, "key version")
-			item.Payload = vault.Payload{Form: vault.Native, Data: rapid.SliceOfN(rapid.Byte(), 1, 50).Draw(t, "data")}
-			return item
-		}
-		item.KeyVersion = rapid.Uint32Range(0, 9).Draw(t, "key version")
-		text := appendText(fmt.Appendf(nil, "<x xmlns='u' key-version='%d'>", item.KeyVersion), rapid.StringMatching(`[a-z&<>'"é]*`).Draw(t, "text"))
-		var err error
-		if item.Payload, _, err = ForeignPayload(append(text, "</x>"...)); err != nil {
-			t.Fatal(err)
-		}
-		return item
-	})
-	pages = rapid.Custom(func(t *rapid.T) *pep.PageRequest {
-		if rapid.Bool().Draw(t, "no page") {
-			return nil
-		}
-		return &pep.PageRequest{Max: rapid.IntRange(-1, 1000).Draw(t, "max"), After: rapid.StringMatching(`[a-z&<>'"\t\r\n é]*`).Draw(t, "after")}
-	})
-)
-
-func drawCall(t *rapid.T) Call {
-	node := names.Draw(t, "node")
-	distinct := rapid.SliceOfNDistinct(names, 1, 5, rapid.ID)
-	switch rapid.IntRange(0, 13).Draw(t, "call") {
-	case 0:
-		items := rapid.SliceOfNDistinct(payloads, 1, 4, func(i pep.Item) string { return i.ID }).Draw(t, "items")
-		return pep.Publish{Node: node, Items: items, State: rapid.Bool().Draw(t, "state")}
-	case 1:
-		return pep.Retract{Node: node, IDs: distinct.Draw(t, "ids"), State: rapid.Bool().Draw(t, "state")}
-	case 2:
-		return pep.Items{Node: node, IDs: distinct.Draw(t, "ids")}
-	case 3:
-		return pep.Items{Node: node, Max: rapid.IntRange(0, 1<<31-1).Draw(t, "max")}
-	case 4:
-		return pep.Items{Node: node, Page: pages.Draw(t, "page")}
-	case 5:
-		return pep.Delete{Node: node}
-	case 6:
-		return pep.Subscribe{Node: node, JID: names.Draw(t, "jid")}
-	case 7:
-		return pep.Unsubscribe{Node: node, JID: names.Draw(t, "jid")}
-	case 8:
-		return pep.DescribeVault{Node: node}
-	case 9:
-		return ItemNames{pep.Items{Node: node, Page: pages.Draw(t, "page")}}
-	case 10:
-		return pep.ListVaults{}
-	case 11:
-		return Version{}
-	case 13:
-		return Ping{}
-	default:
-		return pep.DescribeService{}
-	}
-}
-
 func TestRequestsComeBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,14 +7,6 @@ import (
 	"pepvault/vault"
 )
 
-// ItemNames asks for the names of a vault's records by service discovery
-// (XEP-0060 §5.5). Do its Items as any other operation, under the same
-// rights, and answer with [ItemNamesPage].
-type ItemNames struct{ Items pep.Items }
-
-// ItemNamesPage answers [ItemNames].
-type ItemNamesPage struct{ Page pep.ItemsPage }
-
 // DecodeRequest reads one whole <iq/> of type get or set. Prefixes and default
 // namespace are those of the stream (jabber:component:accept or jabber:client,
 // and "stream"); raw is not kept.
@@ -63,13 +55,10 @@ func decodeCall(child *element, kind kinds) (Call, error) {
 	if !ok {
 		return nil, unknownCall(child.name)
 	}
-	return op.decodeAs(kind, child, extensions{set: child.child(name{nsRSM, "set"})})
+	return op.decodeAs(child, extensions{kind: kind, set: child.child(name{nsRSM, "set"})})
 }
 
 func unknownCall(n name) error {
-	if feature, ours := laterNamespaces[n.space]; ours {
-		return unsupported(feature)
-	}
 	for _, table := range []map[name]operation{queries, operations} {
 		for k := range table {
 			if k.space == n.space {
@@ -80,9 +69,6 @@ func unknownCall(n name) error {
 	return pep.ErrUnknownNamespace
 }
 
-// laterNamespaces are ours; each names the feature that is missing.
-var laterNamespaces = map[string]string{nsSync: "sync", nsBatch: "batch", nsAccount: "erase"}
-
 func unsupported(feature string) error {
 	return &pep.Refusal{Err: pep.ErrUnsupported, Text: "this service does not offer it", Feature: feature}
 }
@@ -91,43 +77,51 @@ func unsupported(feature string) error {
 type operation struct {
 	kinds   kinds
 	feature string // what is missing, if decode is nil
-	state   bool   // may ask for a <state/>
+	change  bool   // changes records: may ask for a <state/>, rely on one, and be staged
 	paged   bool   // may ask for a page
 	decode  func(*element, extensions) (Call, error)
 }
 
-// extensions are the elements beside an operation.
+// extensions are what stands around an operation: the type of its iq, and the
+// elements beside it.
 type extensions struct {
-	state bool
-	set   *element
+	kind      kinds
+	state     bool
+	expect    *pep.Expect
+	batch     *pep.BatchRef
+	unstage   []string // out of batch
+	confirm   bool
+	set       *element
+	companion *element // nil = none
 }
 
 // operations are the children of the two <pubsub/>.
 var operations = map[name]operation{
-	{nsPubsub, "publish"}:     {kinds: set, state: true, decode: decodePublish},
-	{nsPubsub, "retract"}:     {kinds: set, state: true, decode: decodeRetract},
-	{nsPubsub, "items"}:       {kinds: get, paged: true, decode: decodeItems},
-	{nsPubsub, "subscribe"}:   {kinds: set, decode: decodeSubscribe},
-	{nsPubsub, "unsubscribe"}: {kinds: set, decode: decodeUnsubscribe},
-	{nsPubsubOwner, "delete"}: {kinds: set, decode: decodeDelete},
+	{nsPubsub, "publish"}:       {kinds: set, change: true, decode: decodePublish},
+	{nsPubsub, "retract"}:       {kinds: set, change: true, decode: decodeRetract},
+	{nsPubsub, "items"}:         {kinds: get, paged: true, decode: decodeItems},
+	{nsPubsub, "create"}:        {kinds: set, decode: decodeCreate},
+	{nsPubsub, "subscribe"}:     {kinds: set, decode: decodeSubscribe},
+	{nsPubsub, "unsubscribe"}:   {kinds: set, decode: decodeUnsubscribe},
+	{nsPubsub, "subscriptions"}: {kinds: get, decode: decodeSubscriptions},
+	{nsPubsub, "options"}:       {kinds: get | set, decode: decodeOptions},
+	{nsPubsub, "default"}:       {kinds: get, decode: decodeDefaultOptions},
+	{nsPubsub, "affiliations"}:  {kinds: get, decode: decodeAffiliations},
 
-	{nsPubsub, "create"}:             {kinds: set, feature: "create-nodes"},
-	{nsPubsub, "options"}:            {kinds: get | set, feature: "subscription-options"},
-	{nsPubsub, "default"}:            {kinds: get, feature: "retrieve-default-sub"},
-	{nsPubsub, "subscriptions"}:      {kinds: get, feature: "retrieve-subscriptions"},
-	{nsPubsub, "affiliations"}:       {kinds: get, feature: "retrieve-affiliations"},
-	{nsPubsubOwner, "configure"}:     {kinds: get | set, feature: "config-node"},
-	{nsPubsubOwner, "default"}:       {kinds: get, feature: "retrieve-default"},
-	{nsPubsubOwner, "purge"}:         {kinds: set, feature: "purge-nodes"},
+	{nsPubsubOwner, "configure"}:     {kinds: get | set, decode: decodeConfigure},
+	{nsPubsubOwner, "default"}:       {kinds: get, decode: decodeDefaultConfig},
+	{nsPubsubOwner, "purge"}:         {kinds: set, decode: decodePurge},
+	{nsPubsubOwner, "delete"}:        {kinds: set, decode: decodeDelete},
+	{nsPubsubOwner, "affiliations"}:  {kinds: get | set, decode: decodeVaultAffiliations},
 	{nsPubsubOwner, "subscriptions"}: {kinds: get | set, feature: "manage-subscriptions"},
-	{nsPubsubOwner, "affiliations"}:  {kinds: get | set, feature: "modify-affiliations"},
 }
 
-// companions stand beside an operation and change what it means.
+// companions stand behind an operation and say how it is meant; each goes with
+// one.
 var companions = map[name]string{
-	{nsPubsub, "publish-options"}: "publish-options",
-	{nsPubsub, "configure"}:       "create-and-configure",
-	{nsPubsub, "options"}:         "subscription-options",
+	{nsPubsub, "publish-options"}: "publish",
+	{nsPubsub, "configure"}:       "create",
+	{nsPubsub, "options"}:         "subscribe",
 }
 
 // queries are the children of <iq/> that ask by themselves.
@@ -136,20 +130,30 @@ var queries = map[name]operation{
 	{nsVersion, "query"}:    {kinds: get, decode: constant(Version{})},
 	{nsDiscoInfo, "query"}:  {kinds: get, decode: decodeDiscoInfo},
 	{nsDiscoItems, "query"}: {kinds: get, paged: true, decode: decodeDiscoItems},
+	{nsCommands, "command"}: {kinds: set, decode: decodeCommand},
+	{nsAccount, "erase"}:    {kinds: set, decode: decodeErase},
+	{nsSync, "sync"}:        {kinds: get, decode: decodeSync},
+	{nsSync, "download"}:    {kinds: set, decode: decodeDownload},
+	{nsBatch, "begin"}:      {kinds: set, decode: decodeBegin},
+	{nsBatch, "batch"}:      {kinds: set, decode: decodeUnstage},
+	{nsBatch, "commit"}:     {kinds: set, decode: decodeCommit},
+	{nsBatch, "abort"}:      {kinds: set, decode: decodeAbort},
 }
 
 func constant(c Call) func(*element, extensions) (Call, error) {
 	return func(*element, extensions) (Call, error) { return c, nil }
 }
 
-func (op operation) decodeAs(kind kinds, e *element, x extensions) (Call, error) {
+func (op operation) decodeAs(e *element, x extensions) (Call, error) {
 	switch {
-	case op.kinds&kind == 0:
+	case op.kinds&x.kind == 0:
 		return nil, pep.Refuse(pep.ErrBadRequest, "the iq is of the wrong type for this operation")
 	case op.decode == nil:
 		return nil, unsupported(op.feature)
-	case x.state && !op.state:
-		return nil, pep.Refuse(pep.ErrBadRequest, "<state/> goes with publish and retract")
+	case (x.state || x.expect != nil || x.batch != nil || x.confirm) && !op.change:
+		return nil, pep.Refuse(pep.ErrBadRequest, "<state/>, <expect/>, <batch/> and <confirm/> go with publish and retract")
+	case x.unstage != nil:
+		return nil, pep.Refuse(pep.ErrBadRequest, "<unstage/> goes with no other operation")
 	case x.set != nil && !op.paged:
 		return nil, pep.Refuse(pep.ErrBadRequest, "this operation has no pages")
 	case e.mixed():
@@ -167,28 +171,37 @@ func decodeOperation(pubsub *element, kind kinds) (Call, error) {
 	if err != nil {
 		return nil, err
 	}
+	x.kind = kind
 	var main *element
 	for _, c := range pubsub.children {
-		feature, companion := companions[c.name]
-		_, alone := operations[c.name]
+		if c.name.space != pubsub.name.space {
+			continue
+		}
+		of, companion := companions[c.name]
 		switch {
-		case c.name.space != pubsub.name.space:
-		case companion && (main != nil || !alone):
-			return nil, unsupported(feature)
 		case main == nil:
 			main = c
-		default:
+		case !companion:
 			return nil, pep.Refuse(pep.ErrBadRequest, "a request holds one operation")
+		case main.name.local != of || x.companion != nil:
+			return nil, pep.Refuse(pep.ErrBadRequest, "<%s/> stands once, behind <%s/>", c.name.local, of)
+		default:
+			x.companion = c
 		}
+	}
+	if main == nil && x.unstage != nil && kind == set {
+		return unstageOf(x.batch, x.unstage)
 	}
 	if main == nil {
 		return nil, pep.Refuse(pep.ErrBadRequest, "no operation")
 	}
-	op, ok := operations[main.name]
-	if !ok {
-		return nil, pep.Refuse(pep.ErrUnsupported, "no such operation")
+	if op, ok := operations[main.name]; ok {
+		return op.decodeAs(main, x)
 	}
-	return op.decodeAs(kind, main, x)
+	if of, companion := companions[main.name]; companion {
+		return nil, pep.Refuse(pep.ErrBadRequest, "<%s/> stands behind <%s/>", main.name.local, of)
+	}
+	return nil, pep.Refuse(pep.ErrUnsupported, "no such operation")
 }
 
 func decodeExtensions(pubsub *element) (extensions, error) {
@@ -205,6 +218,27 @@ func decodeExtensions(pubsub *element) (extensions, error) {
 				return x, pep.Refuse(pep.ErrBadRequest, "<state/> is empty in a request and stands there once")
 			}
 			x.state = true
+		case c.name == name{nsSync, "expect"}:
+			if x.expect != nil {
+				return x, pep.Refuse(pep.ErrBadRequest, "<expect/> stands there twice")
+			}
+			var err error
+			if x.expect, err = decodeExpect(c); err != nil {
+				return x, err
+			}
+		case c.name == name{nsBatch, "batch"}:
+			if x.batch != nil {
+				return x, pep.Refuse(pep.ErrBadRequest, "<batch/> stands there twice")
+			}
+			var err error
+			if x.batch, x.unstage, err = decodeBatchRef(c); err != nil {
+				return x, err
+			}
+		case c.name == name{nsBatch, "confirm"}:
+			if x.confirm || !c.empty() {
+				return x, pep.Refuse(pep.ErrBadRequest, "<confirm/> is empty and stands there once")
+			}
+			x.confirm = true
 		case strings.HasPrefix(c.name.space, nsOurs):
 			return x, unsupported(c.name.local)
 		}
@@ -223,15 +257,6 @@ func nodeOf(e *element) (string, error) {
 func checkName(what, name string) error {
 	if !vault.ValidName(name) {
 		return pep.Refuse(pep.ErrBadName, "a %s is 1 to %d bytes without control characters", what, vault.MaxNameBytes)
-	}
-	return nil
-}
-
-// refuseSubID refuses subscription ids: the service gives none, so one names
-// nothing.
-func refuseSubID(e *element) error {
-	if e.attr("subid") != "" {
-		return pep.Refuse(pep.ErrNotSubscribed, "the service gives no subscription ids")
 	}
 	return nil
 }

@@ -17,8 +17,9 @@ type Limits struct {
 	Foreign bool
 }
 
-// Call is what a request asks for: a pep.Op, or [Ping], [Version] or
-// [ItemNames].
+// Call is what a request asks for: a pep.Op, or [Ping], [Version],
+// [ItemNames], [Command], [ListCommands], [DescribeCommands] or
+// [DescribeCommand].
 type Call any
 
 // Ping asks for a sign of life (XEP-0199); [Pong] answers it.

@@ -140,7 +140,7 @@ func addText(path []*element, text []byte) error {
 		return nil
 	}
 	// Only the new piece is looked at: text may come in a great many.
-	if holdsPayload(path) && len(bytes.TrimSpace(text)) > 0 {
+	if holdsPayload(path) && !holdsCiphertext(path) && len(bytes.TrimSpace(text)) > 0 {
 		return pep.Refuse(pep.ErrInvalidPayload, "a payload is an element, not text")
 	}
 	e := path[len(path)-1]
@@ -152,7 +152,7 @@ func addText(path []*element, text []byte) error {
 // payloads: stanza, wrapper, operation, item.
 func holdsPayload(path []*element) bool {
 	if len(path) != 4 {
-		return false
+		return holdsCiphertext(path)
 	}
 	space := path[1].name.space
 	if space != nsPubsub && space != nsPubsubEvent {
@@ -161,4 +161,13 @@ func holdsPayload(path []*element) bool {
 	operation := path[2].name
 	return path[3].name == name{space, "item"} &&
 		(operation == name{space, "publish"} || operation == name{space, "items"})
+}
+
+// holdsCiphertext reports whether the innermost element is an item of a page of
+// a sync or of a chunk: it holds a foreign payload, or the ciphertext itself as text.
+func holdsCiphertext(path []*element) bool {
+	if len(path) != 3 || path[2].name != (name{nsSync, "item"}) {
+		return false
+	}
+	return path[1].name == name{nsSync, "sync"} || path[1].name == name{nsSync, "chunk"}
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -107,11 +106,31 @@ func (s *Store) loop() {
 		}
 		close(s.stopped)
 	}()
-	for first := range s.jobs {
-		batch = s.collect(append(batch[:0], first))
-		s.carryOut(batch)
+	for !ended {
+		batch = batch[:0]
+		select {
+		case first, open := <-s.jobs:
+			if ended = !open; open {
+				batch = s.collect(append(batch, first))
+				s.carryOut(batch)
+			}
+		case f := <-s.pauses:
+			f()
+		}
 	}
-	ended = true
+}
+
+// pause has the writer call f between two commits, and returns when it has. f
+// must be short.
+func (s *Store) pause(ctx context.Context, f func()) error {
+	done := make(chan struct{})
+	select {
+	case s.pauses <- func() { defer close(done); f() }:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	<-done
+	return nil
 }
 
 // collect adds what else is waiting.
@@ -170,6 +189,7 @@ func (s *Store) carryOut(batch []*job) {
 // transact runs the jobs in one transaction, commits and publishes it. An
 // error is a failure of the store, and nothing has changed.
 func (s *Store) transact(batch []*job) error {
+	began := time.Now()
 	if err := s.beginWrite(); err != nil {
 		return err
 	}
@@ -193,7 +213,9 @@ func (s *Store) transact(batch []*job) error {
 		return failure("commit", err)
 	}
 	s.publish(all, true)
+	s.committed(len(batch), time.Since(began))
 	s.writesWork()
+	s.cleaner.written()
 	return nil
 }
 
@@ -296,6 +318,11 @@ func (s *Store) publish(all *changes, committed bool) {
 			s.vaults.drop(key, s.seq)
 		}
 	}
+	for key := range all.unknown {
+		if _, known := all.vaults[key]; !known {
+			s.vaults.drop(key, s.seq)
+		}
+	}
 	for account, u := range all.accounts {
 		if committed {
 			s.accounts.put(account, u, s.seq)
@@ -360,72 +387,4 @@ func (s *Store) mismatch(key vault.Key) {
 	s.vaults.drop(key, s.seq)
 	s.turn.Unlock()
 	s.logger.Error("order index does not fit the rows", "error", errMismatch)
-}
-
-// enter counts a caller in, until active.Done.
-func (s *Store) enter() error {
-	s.life.RLock()
-	defer s.life.RUnlock()
-	if s.closed {
-		return vault.ErrClosed
-	}
-	s.active.Add(1)
-	return nil
-}
-
-// takeReader waits for a free read connection.
-func (s *Store) takeReader(ctx context.Context) (*conn, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var c *conn
-	select {
-	case c = <-s.readers:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if c != nil {
-		return c, nil
-	}
-	c, err := connect(context.WithoutCancel(ctx), s.readDB, readStatements)
-	if err != nil {
-		s.readers <- nil
-		return nil, failure("open the database", err)
-	}
-	return c, nil
-}
-
-// Close implements vault.Store.
-func (s *Store) Close() error {
-	s.life.Lock()
-	if s.closed {
-		s.life.Unlock()
-		return vault.ErrClosed
-	}
-	s.closed = true
-	s.life.Unlock()
-	s.active.Wait()
-	close(s.jobs)
-	<-s.stopped
-	return s.release()
-}
-
-// release checkpoints and gives everything back; what failed is told, but
-// nothing is left open.
-func (s *Store) release() error {
-	var errs []error
-	for range cap(s.readers) {
-		if c := <-s.readers; c != nil {
-			c.close()
-		}
-	}
-	errs = append(errs, s.readDB.Close())
-	if s.writer != nil {
-		if err := s.checkpoint(); err != nil {
-			errs = append(errs, err)
-		}
-		s.writer.close()
-	}
-	errs = append(errs, s.writeDB.Close(), s.lock.Close())
-	return errors.Join(errs...)
 }

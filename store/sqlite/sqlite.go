@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gofrs/flock"
 
@@ -34,6 +35,10 @@ type Options struct {
 	// recently used vaults take; 0 means DefaultIndexBytes. A sixteenth of it
 	// more goes to the usage of accounts, and one to records read lately.
 	IndexBytes int
+	// Committed hears of each commit: how many transactions shared it, and how
+	// long it took from its beginning until it was on disk. It is called in the
+	// commit loop, so it does not block. nil: nobody listens.
+	Committed func(transactions int, took time.Duration)
 }
 
 // Store implements [vault.Store].
@@ -54,6 +59,8 @@ type Store struct {
 	writeDB *sql.DB
 	writer  *conn // used by the loop alone; nil: to be opened again
 	jobs    chan *job
+	pauses  chan func() // to be called between two commits
+	cleaner *cleaner
 	stopped chan struct{} // closed when the loop has ended
 
 	// turn orders the beginning of read transactions and the announcing and
@@ -61,6 +68,8 @@ type Store struct {
 	turn    sync.RWMutex
 	seq     sequence
 	pending *changes // what the commit under way changes
+
+	committed func(transactions int, took time.Duration) // never nil
 
 	vaults   *cache[vault.Key, *index]
 	accounts *cache[vault.Account, usage]

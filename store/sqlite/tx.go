@@ -19,10 +19,11 @@ var errWide = errors.New("a vault holds at most 65536 records")
 type changes struct {
 	vaults   map[vault.Key]*index // nil: there is none any more
 	accounts map[vault.Account]usage
+	unknown  map[vault.Key]bool // they changed too, but nobody built their index
 }
 
 func newChanges() *changes {
-	return &changes{vaults: map[vault.Key]*index{}, accounts: map[vault.Account]usage{}}
+	return &changes{vaults: map[vault.Key]*index{}, accounts: map[vault.Account]usage{}, unknown: map[vault.Key]bool{}}
 }
 
 func (c *changes) touchesVault(key vault.Key) bool {
@@ -30,7 +31,7 @@ func (c *changes) touchesVault(key vault.Key) bool {
 		return false
 	}
 	_, found := c.vaults[key]
-	return found
+	return found || c.unknown[key]
 }
 
 func (c *changes) touchesAccount(account vault.Account) bool {
@@ -45,6 +46,7 @@ func (c *changes) touchesAccount(account vault.Account) bool {
 func (c *changes) merge(later *changes) {
 	maps.Copy(c.vaults, later.vaults)
 	maps.Copy(c.accounts, later.accounts)
+	maps.Copy(c.unknown, later.unknown)
 }
 
 // tx is the transaction of one job, inside the one that its batch shares.
@@ -75,7 +77,11 @@ func (t *tx) find(key vault.Key) (*index, error) {
 		if ix, err = t.load(key); err != nil {
 			return nil, err
 		}
-		if ix != nil {
+		switch {
+		case ix == nil:
+		case t.own.unknown[key]: // this transaction changed it, and may be dropped
+			t.own.vaults[key] = ix
+		default:
 			// Nobody changed it in this batch, or it would have been there.
 			t.batch.vaults[key] = ix
 		}
@@ -84,6 +90,14 @@ func (t *tx) find(key vault.Key) (*index, error) {
 		return nil, vault.ErrNoVault
 	}
 	return ix, nil
+}
+
+// remembered tells whether find needs no rows.
+func (t *tx) remembered(key vault.Key) bool {
+	_, own := t.own.vaults[key]
+	_, before := t.batch.vaults[key]
+	_, cached := t.store.vaults.get(key, latest)
+	return own || before || cached
 }
 
 func (t *tx) rebuild(key vault.Key) (*index, error) {
@@ -148,7 +162,9 @@ func (t *tx) change(key vault.Key) (*index, usage, error) {
 	if err != nil {
 		return nil, usage{}, err
 	}
-	return ix.clone(), u, nil
+	ix = ix.clone()
+	ix.trim()
+	return ix, u, nil
 }
 
 func (t *tx) keep(key vault.Key, ix *index, u usage) {
@@ -164,7 +180,7 @@ func (t *tx) advance(ix *index) (vault.Revision, error) {
 		if err != nil {
 			return 0, err
 		}
-		ix.state.Run = t.store.run
+		ix.began(vault.RunStart{First: revision, Run: t.store.run})
 	}
 	ix.state.Revision = revision
 	return revision, nil
@@ -223,7 +239,7 @@ func (t *tx) Configure(key vault.Key, config vault.Config) (vault.Revision, erro
 	if _, err := t.write("configure a vault", configureVault, string(text), int64(revision), ix.id); err != nil {
 		return 0, err
 	}
-	ix.state.Config = config
+	ix.configure(config)
 	t.keep(key, ix, u)
 	return revision, nil
 }
@@ -234,14 +250,13 @@ func (t *tx) Delete(key vault.Key) error {
 	if err != nil {
 		return err
 	}
-	if _, err := t.write("delete a vault", endEpoch, ix.state.Epoch[:]); err != nil {
-		return err
-	}
-	if _, err := t.write("delete a vault", deleteVault, ix.id); err != nil {
-		return err
+	for _, s := range []statement{endEpochs, discardVaultsBatches, deleteSubscribers, deleteAffiliated, discardVault} {
+		if _, err := t.write("delete a vault", s, ix.id); err != nil {
+			return err
+		}
 	}
 	u.Vaults--
-	u.Bytes -= ix.state.Bytes
+	u.follow(ix.state, vault.Vault{})
 	t.keep(key, nil, u)
 	return nil
 }
@@ -252,7 +267,7 @@ func (t *tx) Put(key vault.Key, record vault.Record) (vault.Revision, error) {
 	if err != nil {
 		return 0, err
 	}
-	old, _ := ix.byID.Get(record.ID)
+	old, _ := ix.find(record.ID)
 	slot, free := ix.freeSlot()
 	if old != nil && !old.gone {
 		slot, free = old.slot, true
@@ -266,12 +281,12 @@ func (t *tx) Put(key vault.Key, record vault.Record) (vault.Revision, error) {
 	if err := t.putRow(ix, old, slot, record); err != nil {
 		return 0, err
 	}
-	before := ix.state.Bytes
+	before := ix.state
 	if old != nil {
 		ix.remove(old)
 	}
 	ix.add(live(slot, record))
-	u.Bytes += ix.state.Bytes - before
+	u.follow(before, ix.state)
 	t.keep(key, ix, u)
 	return record.Revision, nil
 }
@@ -283,13 +298,19 @@ func (t *tx) putRow(ix *index, old *entry, slot uint16, record vault.Record) err
 		payload = []byte{} // nil would be NULL
 	}
 	args := []any{int64(record.Revision), int64(record.KeyVersion), int64(record.Payload.Form),
-		string(record.Publisher), record.Published.UnixMilli(), payload, ix.row(slot)}
+		string(record.Publisher), record.Published.UnixMilli(),
+		int64(record.RotatedFrom), payload, ix.row(slot)}
 	if old != nil && !old.gone {
 		_, err := t.write(doing, updateRecord, args...)
 		return err
 	}
 	if old != nil {
 		if _, err := t.write(doing, deleteTombstone, ix.id, int64(old.revision)); err != nil {
+			return err
+		}
+	}
+	if ix.purged > 0 {
+		if _, err := t.write(doing, clearPlace, ix.row(slot), ix.id, record.ID, int64(ix.purged)); err != nil {
 			return err
 		}
 	}
@@ -304,7 +325,7 @@ func (t *tx) Retract(key vault.Key, id string) (vault.Revision, error) {
 	if err != nil {
 		return 0, err
 	}
-	old, found := ix.byID.Get(id)
+	old, found := ix.find(id)
 	if !found || old.gone {
 		return 0, vault.ErrNoRecord
 	}
@@ -318,64 +339,12 @@ func (t *tx) Retract(key vault.Key, id string) (vault.Revision, error) {
 	if _, err := t.write(doing, insertTombstone, ix.id, int64(revision), id); err != nil {
 		return 0, err
 	}
+	before := ix.state
 	ix.remove(old)
 	ix.add(tombstone(id, revision))
-	u.Bytes -= int64(old.size)
+	u.follow(before, ix.state)
 	t.keep(key, ix, u)
 	return revision, nil
-}
-
-// Prune implements vault.Tx.
-func (t *tx) Prune(key vault.Key, keep int) error {
-	const doing = "forget tombstones"
-	ix, u, err := t.change(key)
-	if err != nil {
-		return err
-	}
-	var highest vault.Revision
-	for ix.tombs.Len() > max(keep, 0) {
-		_, oldest, _ := ix.tombs.Min()
-		highest = oldest.revision
-		ix.remove(oldest)
-	}
-	if highest == 0 {
-		return nil
-	}
-	if _, err := t.write(doing, deleteTombstones, ix.id, int64(highest)); err != nil {
-		return err
-	}
-	if _, err := t.write(doing, pruneVault, int64(highest), ix.id); err != nil {
-		return err
-	}
-	ix.state.Pruned = highest
-	t.keep(key, ix, u)
-	return nil
-}
-
-// Subscribe implements vault.Tx.
-func (t *tx) Subscribe(key vault.Key, s vault.Subscription) error {
-	ix, u, err := t.change(key)
-	if err != nil || !ix.subscribe(s.Account) {
-		return err
-	}
-	if _, err := t.write("subscribe", insertSubscription, ix.id, string(s.Account)); err != nil {
-		return err
-	}
-	t.keep(key, ix, u)
-	return nil
-}
-
-// Unsubscribe implements vault.Tx.
-func (t *tx) Unsubscribe(key vault.Key, s vault.Subscription) (bool, error) {
-	ix, u, err := t.change(key)
-	if err != nil || !ix.unsubscribe(s.Account) {
-		return false, err
-	}
-	if _, err := t.write("unsubscribe", deleteSubscription, ix.id, string(s.Account)); err != nil {
-		return false, err
-	}
-	t.keep(key, ix, u)
-	return true, nil
 }
 
 // AfterCommit implements vault.Tx.

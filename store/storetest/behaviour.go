@@ -37,19 +37,33 @@ func testCreate(f *fixture) {
 func testConfigure(f *fixture) {
 	f.create(notes)
 	f.put(notes, record("a", "1"))
+	config := vault.Config{
+		Title: "My <notes>", Type: "urn:example:note", MaxItems: 17, EvictOldest: true,
+		SendLast: vault.SendOnSubscriptionAndPresence, KeyVersionFloor: vault.MaxKeyVersion,
+		MuteRetract: true, MuteDelete: true, MuteConfig: true, MutePayloads: true, MuteAll: true,
+	}
 	var revision vault.Revision
 	f.update(func(tx vault.Tx) (err error) {
-		revision, err = tx.Configure(notes, vault.Config{Title: "My notes"})
+		revision, err = tx.Configure(notes, config)
 		return err
 	})
-	got := f.vault(notes)
-	if revision != 3 || got.Revision != 3 || got.Config.Title != "My notes" || got.Records != 1 {
-		f.Errorf("revision %v, vault %+v", revision, got)
+	check := func() {
+		f.Helper()
+		got := f.vault(notes)
+		if revision != 3 || got.Revision != 3 || got.Records != 1 {
+			f.Errorf("revision %v, vault %+v", revision, got)
+		}
+		f.equal(got.Config, config)
 	}
+	check()
+	f.reopen()
+	check()
 	f.equal(f.changes(notes, 2, unlimited), vault.Page{}) // a configuration is no change of a record
 	if next := f.put(notes, record("b", "1")); next != 4 {
 		f.Errorf("next revision is %v, want 4", next)
 	}
+	f.update(func(tx vault.Tx) error { _, err := tx.Configure(notes, vault.Config{}); return err })
+	f.equal(f.vault(notes).Config, vault.Config{}) // replaced, not merged
 }
 
 func testPut(f *fixture) {
@@ -155,7 +169,7 @@ func testDelete(f *fixture) {
 	f.put(tasks, record("a", "12"))
 	f.update(func(tx vault.Tx) error { return tx.Delete(notes) })
 	f.wantErr(lookErr(f, func(v vault.View) error { _, err := v.Vault(notes); return err }), vault.ErrNoVault)
-	f.equal(look(f, func(v vault.View) (vault.Usage, error) { return v.Usage(alice) }), vault.Usage{Vaults: 1, Bytes: 2})
+	f.equal(look(f, func(v vault.View) (vault.Usage, error) { return v.Usage(alice) }), vault.Usage{Vaults: 1, Records: 1, Bytes: 2})
 	vaults := look(f, func(v vault.View) ([]vault.Vault, error) { return v.Vaults(alice) })
 	f.equal(vaults, []vault.Vault{f.vault(tasks)})
 	f.equal(f.changes(tasks, 0, unlimited).Changes, []vault.Change{live(numbered(2, record("a", "12")))})
@@ -241,18 +255,28 @@ func testAbsentVault(f *fixture) {
 		"Records":       func(v vault.View) error { _, err := v.Records(notes, []string{"a"}); return err },
 		"no Records":    func(v vault.View) error { _, err := v.Records(notes, nil); return err },
 		"Heads":         func(v vault.View) error { _, err := v.Heads(notes, []string{"a"}); return err },
-		"Latest":        func(v vault.View) error { _, err := v.Latest(notes, unlimited); return err },
+		"Latest":        func(v vault.View) error { _, err := v.Latest(notes, 0, unlimited); return err },
 		"Changes":       func(v vault.View) error { _, err := v.Changes(notes, 0, unlimited); return err },
+		"Rank":          func(v vault.View) error { _, err := v.Rank(notes, 1); return err },
+		"Nth":           func(v vault.View) error { _, err := v.Nth(notes, 0); return err },
+		"Inventory":     func(v vault.View) error { _, err := v.Inventory(notes); return err },
+		"KeyVersions":   func(v vault.View) error { _, _, err := v.KeyVersions(notes); return err },
 		"Subscriptions": func(v vault.View) error { _, err := v.Subscriptions(notes); return err },
+		"Affiliations":  func(v vault.View) error { _, err := v.Affiliations(notes); return err },
 	}
 	writes := map[string]func(vault.Tx) error{
-		"Configure":   func(tx vault.Tx) error { _, err := tx.Configure(notes, vault.Config{}); return err },
-		"Delete":      func(tx vault.Tx) error { return tx.Delete(notes) },
-		"Put":         func(tx vault.Tx) error { _, err := tx.Put(notes, record("a", "1")); return err },
-		"Retract":     func(tx vault.Tx) error { _, err := tx.Retract(notes, "a"); return err },
-		"Prune":       func(tx vault.Tx) error { return tx.Prune(notes, 1) },
-		"Subscribe":   func(tx vault.Tx) error { return tx.Subscribe(notes, vault.Subscription{Account: bob}) },
-		"Unsubscribe": func(tx vault.Tx) error { _, err := tx.Unsubscribe(notes, vault.Subscription{Account: bob}); return err },
+		"Configure": func(tx vault.Tx) error { _, err := tx.Configure(notes, vault.Config{}); return err },
+		"Delete":    func(tx vault.Tx) error { return tx.Delete(notes) },
+		"Put":       func(tx vault.Tx) error { _, err := tx.Put(notes, record("a", "1")); return err },
+		"Retract":   func(tx vault.Tx) error { _, err := tx.Retract(notes, "a"); return err },
+		"Purge":     func(tx vault.Tx) error { _, err := tx.Purge(notes); return err },
+		"Affiliate": func(tx vault.Tx) error {
+			return tx.Affiliate(notes, vault.Affiliated{Account: bob, Affiliation: vault.Member})
+		},
+		"Disaffiliate": func(tx vault.Tx) error { return tx.Affiliate(notes, vault.Affiliated{Account: bob}) },
+		"Prune":        func(tx vault.Tx) error { return tx.Prune(notes, 1) },
+		"Subscribe":    func(tx vault.Tx) error { return tx.Subscribe(notes, vault.Subscription{Account: bob}) },
+		"Unsubscribe":  func(tx vault.Tx) error { _, err := tx.Unsubscribe(notes, vault.Subscription{Account: bob}); return err },
 	}
 	check := func(state string) {
 		for name, call := range views {

@@ -117,7 +117,6 @@ func testCommitOrder(f *fixture) {
 // testConsistentView has writers keep two vaults in step, and readers find
 // them in step, whichever methods they ask, in whichever order.
 func testConsistentView(f *fixture) {
-	far := vault.Key{Account: bob, Node: "far"}
 	f.create(notes)
 	f.create(far)
 	step := func(n int) {
@@ -136,9 +135,25 @@ func testConsistentView(f *fixture) {
 				if err != nil {
 					return err
 				}
+				if n%17 == 16 {
+					if _, err := tx.Purge(key); err != nil {
+						return err
+					}
+				}
 				if err := tx.Prune(key, 3); err != nil {
 					return err
 				}
+				what := vault.Affiliation(n % int(vault.Owner))
+				if err := tx.Affiliate(key, vault.Affiliated{Account: carol, Affiliation: what}); err != nil {
+					return err
+				}
+				if err := tx.Subscribe(key, vault.Subscription{Account: carol}); err != nil {
+					return err
+				}
+			}
+			if n%5 == 4 {
+				_, err := tx.Withdraw(carol)
+				return err
 			}
 			return nil
 		})
@@ -187,7 +202,7 @@ func inStep(f *fixture, v vault.View, one, two vault.Key, way int) error {
 	if err != nil {
 		return err
 	}
-	latest, err := v.Latest(one, unlimited)
+	latest, err := v.Latest(one, 0, unlimited)
 	if err != nil {
 		return err
 	}
@@ -199,6 +214,9 @@ func inStep(f *fixture, v vault.View, one, two vault.Key, way int) error {
 	if err != nil {
 		return err
 	}
+	if err := peopleInStep(f, v, one, two); err != nil {
+		return err
+	}
 	b.Key, b.Epoch, b.Created, b.Run = a.Key, a.Epoch, a.Created, a.Run
 	f.equal(b, a)
 	var records []vault.Change
@@ -208,7 +226,7 @@ func inStep(f *fixture, v vault.View, one, two vault.Key, way int) error {
 		}
 	}
 	f.equal(latest.Changes, records)
-	f.equal(usage, vault.Usage{Vaults: 1, Bytes: a.Bytes})
+	f.equal(usage, vault.Usage{Vaults: 1, Records: a.Records, Bytes: a.Bytes})
 	if n := len(page.Changes); n > 0 && a.Revision != page.Changes[n-1].Revision {
 		f.Errorf("revision %v, but the last change is %v", a.Revision, page.Changes[n-1].Revision)
 	}
@@ -221,6 +239,21 @@ func inStep(f *fixture, v vault.View, one, two vault.Key, way int) error {
 	return nil
 }
 
+// peopleInStep compares who is affiliated with two vaults and subscribed.
+func peopleInStep(f *fixture, v vault.View, one, two vault.Key) error {
+	affiliated, err1 := v.Affiliations(one)
+	others, err2 := v.Affiliations(two)
+	subscribers, err3 := v.Subscriptions(two)
+	same, err4 := v.Subscriptions(one)
+	// A Glance that goes on as a View has nothing to compare.
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return err
+	}
+	f.equal(others, affiliated)
+	f.equal(same, subscribers)
+	return nil
+}
+
 // testViewDuringWrites keeps a View open while others write: it stays at its
 // state, and nobody waits for it.
 func testViewDuringWrites(f *fixture) {
@@ -229,6 +262,8 @@ func testViewDuringWrites(f *fixture) {
 		func(v vault.View) error { _, err := v.Vault(notes); return err },
 		func(v vault.View) error { _, err := v.Records(tasks, []string{"a"}); return err },
 		func(v vault.View) error { _, err := v.Usage(bob); return err },
+		func(v vault.View) error { _, err := v.Affiliations(notes); return err },
+		func(v vault.View) error { _, err := v.Rank(tasks, 3); return err },
 	} {
 		before := look(f, everything)
 		f.view(func(v vault.View) error {
@@ -241,6 +276,14 @@ func testViewDuringWrites(f *fixture) {
 			f.update(func(tx vault.Tx) error { return tx.Delete(tasks) })
 			f.create(tasks)
 			f.put(tasks, record("a", "a new vault"))
+			f.affiliate(notes, carol, vault.Outcast)
+			f.affiliate(tasks, carol, vault.Publisher)
+			f.subscribe(tasks, carol)
+			f.update(func(tx vault.Tx) error {
+				_, err1 := tx.Withdraw(bob)
+				_, err2 := tx.Purge(notes)
+				return errors.Join(err1, err2)
+			})
 			got, err := everything(v)
 			f.equal(got, before)
 			return err

@@ -14,35 +14,52 @@ type Model struct {
 	Run    vault.Run // of the store that it is compared with
 	vaults map[vault.Key]*modelVault
 
-	resources []vault.Resource // sorted
+	resources    []vault.Resource     // sorted
+	capabilities []vault.Capabilities // sorted
+	ended        map[vault.Epoch]bool
+	batches      []modelBatch // in the order in which they began
 }
 
 type modelVault struct {
 	state       vault.Vault // without what is counted from changes
 	changes     map[string]vault.Change
 	subscribers []vault.Subscription
+	affiliated  []vault.Affiliated
+	runs        vault.Runs
+	lineage     map[vault.Epoch]vault.Revision
 }
 
 // NewModel returns a model without vaults.
 func NewModel(run vault.Run) *Model {
-	return &Model{Run: run, vaults: map[vault.Key]*modelVault{}}
+	return &Model{Run: run, vaults: map[vault.Key]*modelVault{}, ended: map[vault.Epoch]bool{}}
 }
 
 // Update is vault.Store.Update.
 func (m *Model) Update(fn func(vault.Tx) error) error {
-	vaults, resources := m.clone(), slices.Clone(m.resources)
+	before := m.Clone()
 	err := fn(m)
 	if err != nil {
-		m.vaults, m.resources = vaults, resources
+		*m = *before
 	}
 	return err
+}
+
+// Clone copies all that there is.
+func (m *Model) Clone() *Model {
+	c := *m
+	c.vaults, c.ended = m.clone(), maps.Clone(m.ended)
+	c.resources, c.capabilities = slices.Clone(m.resources), slices.Clone(m.capabilities)
+	c.batches = cloneBatches(m.batches)
+	return &c
 }
 
 func (m *Model) clone() map[vault.Key]*modelVault {
 	vaults := map[vault.Key]*modelVault{}
 	for key, v := range m.vaults {
 		c := *v
-		c.changes, c.subscribers = maps.Clone(v.changes), slices.Clone(v.subscribers)
+		c.changes = maps.Clone(v.changes)
+		c.subscribers, c.affiliated = slices.Clone(v.subscribers), slices.Clone(v.affiliated)
+		c.runs, c.lineage = slices.Clone(v.runs), maps.Clone(v.lineage)
 		vaults[key] = &c
 	}
 	return vaults
@@ -63,7 +80,9 @@ func (m *Model) find(key vault.Key) (*modelVault, error) {
 
 func (m *Model) advance(v *modelVault) vault.Revision {
 	v.state.Revision++
-	v.state.Run = m.Run
+	if v.state.Run != m.Run {
+		v.began(m.Run)
+	}
 	return v.state.Revision
 }
 
@@ -81,7 +100,6 @@ func (v *modelVault) sorted(after vault.Revision, keep func(vault.Change) bool) 
 
 func isGone(c vault.Change) bool { return c.Gone }
 func isLive(c vault.Change) bool { return !c.Gone }
-func isAny(vault.Change) bool    { return true }
 
 // fitting returns how many of the changes a page holds.
 func fitting(changes []vault.Change, limit vault.PageLimit) int {
@@ -103,12 +121,25 @@ func (m *Model) Vault(key vault.Key) (vault.Vault, error) {
 		return vault.Vault{}, err
 	}
 	state := v.state
-	for _, c := range v.sorted(0, isLive) {
+	for _, c := range v.changes {
+		if c.Gone {
+			state.Tombstones++
+			continue
+		}
 		state.Records++
 		state.Bytes += int64(len(c.Payload.Data))
 		state.Cost += int64(c.Cost())
 	}
 	return state, nil
+}
+
+// Accounts implements vault.View.
+func (m *Model) Accounts() ([]vault.Account, error) {
+	owners := map[vault.Account]bool{}
+	for key := range m.vaults {
+		owners[key.Account] = true
+	}
+	return slices.Sorted(maps.Keys(owners)), nil
 }
 
 // Vaults implements vault.View.
@@ -124,12 +155,46 @@ func (m *Model) Vaults(account vault.Account) ([]vault.Vault, error) {
 	return found, nil
 }
 
+// Sizes implements vault.View.
+func (m *Model) Sizes(account vault.Account) ([]vault.Size, error) {
+	vaults, err := m.Vaults(account)
+	var sizes []vault.Size
+	for _, v := range vaults {
+		sizes = append(sizes, vault.Size{Key: v.Key, Revision: v.Revision, Records: v.Records, Bytes: v.Bytes, Tombstones: v.Tombstones})
+	}
+	return sizes, err
+}
+
+// Shared implements vault.View.
+func (m *Model) Shared(owner, with vault.Account) ([]vault.Key, error) {
+	vaults, err := m.Vaults(owner)
+	var keys []vault.Key
+	for _, state := range vaults {
+		isWith := func(a vault.Affiliated) bool { return a.Account == with }
+		if slices.ContainsFunc(m.vaults[state.Key].affiliated, isWith) {
+			keys = append(keys, state.Key)
+		}
+	}
+	return keys, err
+}
+
+// Totals implements vault.View.
+func (m *Model) Totals() (t vault.Totals, err error) {
+	for key := range m.vaults {
+		state, _ := m.Vault(key)
+		t.Vaults++
+		t.Records += state.Records
+	}
+	return t, nil
+}
+
 // Usage implements vault.View.
 func (m *Model) Usage(account vault.Account) (vault.Usage, error) {
 	var usage vault.Usage
 	vaults, err := m.Vaults(account)
 	for _, v := range vaults {
 		usage.Vaults++
+		usage.Records += v.Records
 		usage.Bytes += v.Bytes
 	}
 	return usage, err
@@ -162,18 +227,32 @@ func (m *Model) Heads(key vault.Key, ids []string) ([]vault.Head, error) {
 		heads[i] = vault.Head{ID: id, Revision: c.Revision, Gone: c.Gone}
 		if c.Revision != 0 && !c.Gone {
 			heads[i].KeyVersion, heads[i].Bytes, heads[i].Cost = c.KeyVersion, len(c.Payload.Data), c.Cost()
+			heads[i].RotatedFrom = c.RotatedFrom
 		}
 	}
 	return heads, nil
 }
 
+// Inventory implements vault.View.
+func (m *Model) Inventory(key vault.Key) ([]vault.Head, error) {
+	v, err := m.find(key)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, c := range v.sorted(0, isLive) {
+		ids = append(ids, c.ID)
+	}
+	return m.Heads(key, ids)
+}
+
 // Latest implements vault.View.
-func (m *Model) Latest(key vault.Key, limit vault.PageLimit) (vault.Page, error) {
+func (m *Model) Latest(key vault.Key, below vault.Revision, limit vault.PageLimit) (vault.Page, error) {
 	v, err := m.find(key)
 	if err != nil {
 		return vault.Page{}, err
 	}
-	all := v.sorted(0, isLive)
+	all := v.sorted(0, func(c vault.Change) bool { return !c.Gone && (below == 0 || c.Revision < below) })
 	slices.Reverse(all)
 	n := fitting(all, limit)
 	page := slices.Clone(all[:n])
@@ -187,22 +266,47 @@ func (m *Model) Changes(key vault.Key, after vault.Revision, limit vault.PageLim
 	if err != nil {
 		return vault.Page{}, err
 	}
-	keep := isAny
-	if limit.Live {
-		keep = isLive
-	}
+	keep := func(c vault.Change) bool { return !c.Gone || !limit.Live && c.Revision > limit.GoneAbove }
 	all := v.sorted(after, keep)
 	n := fitting(all, limit)
 	return vault.Page{Changes: all[:n], More: n < len(all)}, nil
 }
 
-// Subscriptions implements vault.View.
-func (m *Model) Subscriptions(key vault.Key) ([]vault.Subscription, error) {
+// Rank implements vault.View.
+func (m *Model) Rank(key vault.Key, r vault.Revision) (int, error) {
 	v, err := m.find(key)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	return slices.Clone(v.subscribers), nil
+	return len(v.sorted(0, func(c vault.Change) bool { return !c.Gone && c.Revision < r })), nil
+}
+
+// Nth implements vault.View.
+func (m *Model) Nth(key vault.Key, n int) (vault.Revision, error) {
+	v, err := m.find(key)
+	if err != nil {
+		return 0, err
+	}
+	all := v.sorted(0, isLive)
+	if n < 0 || n >= len(all) {
+		return 0, nil
+	}
+	return all[n].Revision, nil
+}
+
+// KeyVersions implements vault.View.
+func (m *Model) KeyVersions(key vault.Key) (low, high uint32, err error) {
+	v, err := m.find(key)
+	if err != nil {
+		return 0, 0, err
+	}
+	for i, c := range v.sorted(0, isLive) {
+		if i == 0 {
+			low, high = c.KeyVersion, c.KeyVersion
+		}
+		low, high = min(low, c.KeyVersion), max(high, c.KeyVersion)
+	}
+	return low, high, nil
 }
 
 // Create implements vault.Tx.
@@ -210,7 +314,7 @@ func (m *Model) Create(key vault.Key, config vault.Config) (vault.Vault, error) 
 	if _, err := m.find(key); err == nil {
 		return vault.Vault{}, vault.ErrVaultExists
 	}
-	v := &modelVault{state: vault.Vault{Key: key, Config: config}, changes: map[string]vault.Change{}}
+	v := &modelVault{state: vault.Vault{Key: key, Config: config}, changes: map[string]vault.Change{}, lineage: map[vault.Epoch]vault.Revision{}}
 	m.advance(v)
 	m.vaults[key] = v
 	return v.state, nil
@@ -228,9 +332,14 @@ func (m *Model) Configure(key vault.Key, config vault.Config) (vault.Revision, e
 
 // Delete implements vault.Tx.
 func (m *Model) Delete(key vault.Key) error {
-	_, err := m.find(key)
+	v, err := m.find(key)
+	if err != nil {
+		return err
+	}
+	m.end(v)
+	m.dropBatches(func(b vault.Batch) bool { return b.Vault == key })
 	delete(m.vaults, key)
-	return err
+	return nil
 }
 
 // Put implements vault.Tx.
@@ -271,58 +380,21 @@ func (m *Model) Prune(key vault.Key, keep int) error {
 	return nil
 }
 
-// Subscribe implements vault.Tx.
-func (m *Model) Subscribe(key vault.Key, s vault.Subscription) error {
-	v, err := m.find(key)
-	if err != nil || slices.Contains(v.subscribers, s) {
-		return err
-	}
-	v.subscribers = append(v.subscribers, s)
-	slices.SortFunc(v.subscribers, func(a, b vault.Subscription) int { return cmp.Compare(a.Account, b.Account) })
-	return nil
-}
-
-// Unsubscribe implements vault.Tx.
-func (m *Model) Unsubscribe(key vault.Key, s vault.Subscription) (bool, error) {
+// Purge implements vault.Tx.
+func (m *Model) Purge(key vault.Key) ([]vault.Change, error) {
 	v, err := m.find(key)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	i := slices.Index(v.subscribers, s)
-	if i < 0 {
-		return false, nil
+	var purged []vault.Change
+	for _, c := range v.sorted(0, isLive) {
+		if _, err := m.Retract(key, c.ID); err != nil {
+			return nil, err
+		}
+		purged = append(purged, v.changes[c.ID])
 	}
-	v.subscribers = slices.Delete(v.subscribers, i, i+1)
-	return true, nil
+	return purged, nil
 }
 
 // AfterCommit implements vault.Tx; nothing is ever committed here.
 func (m *Model) AfterCommit(func()) {}
-
-// Resources implements vault.View.
-func (m *Model) Resources() ([]vault.Resource, error) { return slices.Clone(m.resources), nil }
-
-// KeepResource implements vault.Tx.
-func (m *Model) KeepResource(r vault.Resource) error {
-	i, found := m.findResource(r.Account, r.Name)
-	if found {
-		m.resources[i] = r
-	} else {
-		m.resources = slices.Insert(m.resources, i, r)
-	}
-	return nil
-}
-
-// DropResource implements vault.Tx.
-func (m *Model) DropResource(account vault.Account, name string) error {
-	if i, found := m.findResource(account, name); found {
-		m.resources = slices.Delete(m.resources, i, i+1)
-	}
-	return nil
-}
-
-func (m *Model) findResource(account vault.Account, name string) (int, bool) {
-	return slices.BinarySearchFunc(m.resources, vault.Resource{Account: account, Name: name}, func(a, b vault.Resource) int {
-		return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Name, b.Name))
-	})
-}

@@ -43,6 +43,7 @@ type machine struct {
 	dir   string
 	store vault.Store
 	model *Model
+	seen  []vault.Epoch
 }
 
 // step is one call of a transaction. What it returns is compared.
@@ -54,6 +55,7 @@ type step struct {
 var (
 	someAccounts = []vault.Account{alice, bob}
 	someNodes    = []string{"a", "b"}
+	someHashes   = []string{"", "sha-1:AAAA", "sha-256:BBBB"}
 	someIDs      = []string{"1", "2", "3", "4", "5", "six"}
 
 	keys    = rapid.Custom(drawKey)
@@ -61,6 +63,7 @@ var (
 	ids     = rapid.SampledFrom(someIDs)
 	limits  = rapid.Custom(drawLimit)
 	steps   = rapid.Custom(drawStep)
+	configs = rapid.Make[vault.Config]() // whatever fields it has
 )
 
 func drawKey(t *rapid.T) vault.Key {
@@ -80,14 +83,17 @@ func drawRecord(t *rapid.T) vault.Record {
 		},
 		Publisher: rapid.SampledFrom(someAccounts).Draw(t, "publisher"),
 		Published: time.UnixMilli(rapid.Int64Range(0, 1<<42).Draw(t, "published")).UTC(),
+
+		RotatedFrom: vault.Revision(rapid.IntRange(0, 9).Draw(t, "rotated from")),
 	}
 }
 
 func drawLimit(t *rapid.T) vault.PageLimit {
 	return vault.PageLimit{
-		Records: rapid.IntRange(1, 8).Draw(t, "records"),
-		Cost:    rapid.IntRange(1, 12000).Draw(t, "cost"),
-		Live:    rapid.Bool().Draw(t, "live"),
+		Records:   rapid.IntRange(1, 8).Draw(t, "records"),
+		Cost:      rapid.IntRange(1, 12000).Draw(t, "cost"),
+		Live:      rapid.Bool().Draw(t, "live"),
+		GoneAbove: vault.Revision(rapid.IntRange(0, 20).Draw(t, "gone")),
 	}
 }
 
@@ -96,13 +102,23 @@ func drawStep(t *rapid.T) step {
 	key, record, id := keys.Draw(t, "key"), records.Draw(t, "record"), ids.Draw(t, "other id")
 	subscription := vault.Subscription{Account: rapid.SampledFrom(someAccounts).Draw(t, "subscriber")}
 	keep := rapid.IntRange(0, 3).Draw(t, "keep")
-	config := vault.Config{Title: rapid.StringN(0, 5, 20).Draw(t, "title")}
+	config := configs.Draw(t, "config")
+	affiliated := vault.Affiliated{
+		Account:     subscription.Account,
+		Affiliation: vault.Affiliation(rapid.IntRange(0, int(vault.Publisher)).Draw(t, "affiliation")),
+	}
+	capabilities := vault.Capabilities{
+		Hash: rapid.SampledFrom(someHashes[1:]).Draw(t, "hash"), Nodes: []string{key.Node}, Sync: keep > 1, Used: record.Published,
+	}
 	resource := vault.Resource{
 		Account: key.Account, Name: id, Address: string(key.Account) + "/" + id, Seen: record.Published,
-		Nodes: rapid.SampledFrom([][]string{nil, {key.Node}}).Draw(t, "nodes"),
+		Owners: rapid.SampledFrom([][]vault.Account{nil, {key.Account}, someAccounts}).Draw(t, "owners"),
+		Vaults: rapid.SampledFrom([][]vault.Key{nil, {key}}).Draw(t, "vaults"),
+		Caps:   rapid.SampledFrom(someHashes).Draw(t, "caps"),
 	}
+	batches := drawBatchSteps(t, key, record, id)
 	put := step{"put", func(tx vault.Tx) (any, error) { return tx.Put(key, record) }}
-	return rapid.SampledFrom([]step{
+	return rapid.SampledFrom(append(batches, []step{
 		put, put, put,
 		{"create", func(tx vault.Tx) (any, error) {
 			v, err := tx.Create(key, config)
@@ -110,15 +126,26 @@ func drawStep(t *rapid.T) step {
 			return v, err
 		}},
 		{"configure", func(tx vault.Tx) (any, error) { return tx.Configure(key, config) }},
+		{"fork", func(tx vault.Tx) (any, error) {
+			v, err := tx.Fork(key, vault.Revision(keep))
+			v.Epoch, v.Created = vault.Epoch{}, time.Time{} // see adopt
+			return v, err
+		}},
 		{"delete", func(tx vault.Tx) (any, error) { return nil, tx.Delete(key) }},
 		{"retract", func(tx vault.Tx) (any, error) { return tx.Retract(key, id) }},
+		{"purge", func(tx vault.Tx) (any, error) { return tx.Purge(key) }},
+		{"affiliate", func(tx vault.Tx) (any, error) { return nil, tx.Affiliate(key, affiliated) }},
+		{"withdraw", func(tx vault.Tx) (any, error) { return tx.Withdraw(subscription.Account) }},
+		{"keep capabilities", func(tx vault.Tx) (any, error) { return nil, tx.KeepCapabilities(capabilities) }},
+		{"drop capabilities", func(tx vault.Tx) (any, error) { return nil, tx.DropCapabilities(capabilities.Hash) }},
 		{"prune", func(tx vault.Tx) (any, error) { return nil, tx.Prune(key, keep) }},
 		{"subscribe", func(tx vault.Tx) (any, error) { return nil, tx.Subscribe(key, subscription) }},
 		{"unsubscribe", func(tx vault.Tx) (any, error) { return tx.Unsubscribe(key, subscription) }},
 		{"keep a resource", func(tx vault.Tx) (any, error) { return nil, tx.KeepResource(resource) }},
+		{"forget resources", func(tx vault.Tx) (any, error) { return nil, tx.ForgetResources(key.Account) }},
 		{"drop a resource", func(tx vault.Tx) (any, error) { return nil, tx.DropResource(key.Account, id) }},
 		{"read", func(tx vault.Tx) (any, error) { return tx.Records(key, []string{id, record.ID}) }},
-	}).Draw(t, "step")
+	}...)).Draw(t, "step")
 }
 
 // run carries out the steps and notes what each returned.
@@ -131,7 +158,7 @@ func run(tx vault.Tx, steps []step) (results []any) {
 }
 
 func sentinel(err error) error {
-	for _, known := range []error{vault.ErrNoVault, vault.ErrNoRecord, vault.ErrVaultExists} {
+	for _, known := range []error{vault.ErrNoVault, vault.ErrNoRecord, vault.ErrVaultExists, vault.ErrNoBatch, vault.ErrBatchExists} {
 		if errors.Is(err, known) {
 			return known
 		}
@@ -180,6 +207,7 @@ func (m *machine) adopt(vaults []vault.Vault) {
 	for _, v := range vaults {
 		if known, err := m.model.Vault(v.Key); err == nil && known.Epoch == (vault.Epoch{}) {
 			m.model.Adopt(v)
+			m.seen = append(m.seen, v.Epoch)
 		}
 	}
 }
@@ -215,22 +243,56 @@ func (m *machine) look(t *rapid.T, key vault.Key) {
 
 func (m *machine) checkVault(t *rapid.T, v vault.View, key vault.Key) {
 	limit := limits.Draw(t, "limit")
+	below := vault.Revision(rapid.IntRange(0, 20).Draw(t, "below"))
 	after := vault.Revision(rapid.IntRange(0, 20).Draw(t, "after"))
+	with := rapid.SampledFrom(someAccounts).Draw(t, "with")
 	for name, call := range map[string]func(v vault.View) (any, error){
-		"vault":         func(v vault.View) (any, error) { return v.Vault(key) },
-		"records":       func(v vault.View) (any, error) { return v.Records(key, someIDs) },
-		"heads":         func(v vault.View) (any, error) { return v.Heads(key, someIDs) },
-		"latest":        func(v vault.View) (any, error) { return v.Latest(key, limit) },
-		"changes":       func(v vault.View) (any, error) { return v.Changes(key, after, limit) },
-		"all":           func(v vault.View) (any, error) { return v.Changes(key, 0, unlimited) },
+		"vault":   func(v vault.View) (any, error) { return v.Vault(key) },
+		"records": func(v vault.View) (any, error) { return v.Records(key, someIDs) },
+		"heads":   func(v vault.View) (any, error) { return v.Heads(key, someIDs) },
+		"latest":  func(v vault.View) (any, error) { return v.Latest(key, below, limit) },
+		"changes": func(v vault.View) (any, error) { return v.Changes(key, after, limit) },
+		"all":     func(v vault.View) (any, error) { return v.Changes(key, 0, unlimited) },
+		"runs":    func(v vault.View) (any, error) { return v.Runs(key) },
+		"epochs":  func(v vault.View) (any, error) { return m.epochs(v, key) },
+		"rank":    func(v vault.View) (any, error) { return v.Rank(key, below) },
+		"nth":     func(v vault.View) (any, error) { return v.Nth(key, int(after)%8) },
+		"key versions": func(v vault.View) (any, error) {
+			low, high, err := v.KeyVersions(key)
+			return []uint32{low, high}, err
+		},
 		"subscriptions": func(v vault.View) (any, error) { return v.Subscriptions(key) },
+		"affiliations":  func(v vault.View) (any, error) { return v.Affiliations(key) },
+		"capabilities":  func(v vault.View) (any, error) { return v.Capabilities() },
+		"inventory":     func(v vault.View) (any, error) { return v.Inventory(key) },
+		"batches":       func(v vault.View) (any, error) { return everyBatch(v) },
+		"shared":        func(v vault.View) (any, error) { return v.Shared(key.Account, with) },
+		"totals":        func(v vault.View) (any, error) { return v.Totals() },
 		"usage":         func(v vault.View) (any, error) { return v.Usage(key.Account) },
+		"sizes":         func(v vault.View) (any, error) { return v.Sizes(key.Account) },
 		"vaults":        func(v vault.View) (any, error) { return v.Vaults(key.Account) },
+		"accounts":      func(v vault.View) (any, error) { return v.Accounts() },
 		"resources":     func(v vault.View) (any, error) { return v.Resources() },
 	} {
 		compareCalls(t, v, m.model, name, call)
 		m.compareGlance(t, name, call)
 	}
+}
+
+// epochs tells what became of those that were seen.
+func (m *machine) epochs(v vault.View, key vault.Key) (found []any, err error) {
+	for _, epoch := range m.seen {
+		fork, known, err := v.Forked(key, epoch)
+		if err != nil {
+			return nil, err
+		}
+		ended, err := v.Ended(epoch)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, fork, known, ended)
+	}
+	return found, nil
 }
 
 // compareGlance wants the same of a Glance as of a View.

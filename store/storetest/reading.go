@@ -73,7 +73,7 @@ func testLatest(f *fixture) {
 	b, d, a := numbered(3, record("b", "x")), numbered(5, record("d", "x")), numbered(6, record("a", "xyz"))
 	latest := func(records, cost int) vault.Page {
 		return look(f, func(v vault.View) (vault.Page, error) {
-			return v.Latest(notes, vault.PageLimit{Records: records, Cost: cost})
+			return v.Latest(notes, 0, vault.PageLimit{Records: records, Cost: cost})
 		})
 	}
 	all := []vault.Change{live(b), live(d), live(a)}
@@ -193,15 +193,23 @@ func testAccounts(f *fixture) {
 			f.equal(v, f.vault(v.Key))
 		}
 		f.equal(nodes, []string{"Z", "a", "b", "urn:example:notes", "ä"})
-		want := vault.Usage{Vaults: 5}
+		want := vault.Usage{Vaults: 5, Records: 5}
 		for _, node := range nodes {
 			want.Bytes += int64(len(alice) + len(node))
 		}
 		f.equal(look(f, func(v vault.View) (vault.Usage, error) { return v.Usage(alice) }), want)
+		f.equal(look(f, func(v vault.View) ([]vault.Account, error) { return v.Accounts() }),
+			[]vault.Account{"a@b", alice, alice + "x", bob})
 	}
 	check()
 	f.reopen()
 	check()
+	for _, key := range keys {
+		if key.Account == bob {
+			f.update(func(tx vault.Tx) error { return tx.Delete(key) })
+		}
+	}
+	f.equal(look(f, func(v vault.View) ([]vault.Account, error) { return v.Accounts() }), []vault.Account{"a@b", alice, alice + "x"})
 }
 
 func testLargePayload(f *fixture) {

@@ -32,14 +32,25 @@ func Run(t *testing.T, open Open) {
 		{"PutTimes", testPutTimes},
 		{"Retract", testRetract},
 		{"Prune", testPrune},
+		{"Purge", testPurge},
+		{"PurgeLarge", testPurgeLarge},
 		{"Delete", testDelete},
 		{"CreateAgain", testCreateAgain},
 		{"Subscriptions", testSubscriptions},
+		{"Affiliations", testAffiliations},
+		{"Shared", testShared},
+		{"AffiliationEndsSubscription", testAffiliationEndsSubscription},
+		{"AffiliateOwner", testAffiliateOwner},
+		{"Withdraw", testWithdraw},
 		{"Resources", testResources},
+		{"Capabilities", testCapabilities},
 		{"AbsentVault", testAbsentVault},
 		{"Records", testRecords},
 		{"Heads", testHeads},
 		{"Latest", testLatest},
+		{"LatestBelow", testLatestBelow},
+		{"Rank", testRank},
+		{"KeyVersions", testKeyVersions},
 		{"Changes", testChanges},
 		{"Paging", testPaging},
 		{"Accounts", testAccounts},
@@ -58,6 +69,14 @@ func Run(t *testing.T, open Open) {
 		{"ViewDuringWrites", testViewDuringWrites},
 		{"Reopen", testReopen},
 		{"Runs", testRuns},
+		{"Ledger", testLedger},
+		{"Fork", testFork},
+		{"Batch", testBatch},
+		{"BatchEnds", testBatchEnds},
+		{"BatchOfAnAbsentVault", testBatchOfAnAbsentVault},
+		{"Expire", testExpire},
+		{"RotatedFrom", testRotatedFrom},
+		{"Inventory", testInventory},
 		{"Random", testRandom},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -227,7 +246,7 @@ func (f *fixture) equal(got, want any) {
 
 // deadline bounds what must not take for ever.
 func (f *fixture) deadline() context.Context {
-	ctx, cancel := context.WithTimeout(f.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
 	f.Cleanup(cancel)
 	return ctx
 }

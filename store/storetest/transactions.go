@@ -46,7 +46,15 @@ func testOwnWrites(f *fixture) {
 			return err
 		}
 		usage, err := tx.Usage(alice)
-		f.equal(usage, vault.Usage{Vaults: 1, Bytes: 2})
+		f.equal(usage, vault.Usage{Vaults: 1, Records: 2, Bytes: 2})
+		if err != nil {
+			return err
+		}
+		if err := tx.Affiliate(notes, vault.Affiliated{Account: carol, Affiliation: vault.Member}); err != nil {
+			return err
+		}
+		affiliated, err := tx.Affiliations(notes)
+		f.equal(affiliated, []vault.Affiliated{{Account: carol, Affiliation: vault.Member}})
 		if err != nil {
 			return err
 		}
@@ -82,10 +90,19 @@ func everything(v vault.View) (all []any, err error) {
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, page, subscribers)
+			affiliated, err := v.Affiliations(state.Key)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, page, subscribers, affiliated)
 		}
 	}
-	return all, nil
+	resources, err := v.Resources()
+	if err != nil {
+		return nil, err
+	}
+	capabilities, err := v.Capabilities()
+	return append(all, resources, capabilities), err
 }
 
 // changeEverything uses every way to change the store.
@@ -99,7 +116,14 @@ func changeEverything(tx vault.Tx) error {
 	_, err7 := tx.Configure(notes, vault.Config{Title: "changed"})
 	err8 := tx.Delete(tasks)
 	_, err9 := tx.Create(vault.Key{Account: bob, Node: "new"}, vault.Config{})
-	return errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9)
+	err10 := tx.Affiliate(notes, vault.Affiliated{Account: carol, Affiliation: vault.Publisher})
+	_, err11 := tx.Withdraw(bob)
+	_, err12 := tx.Purge(notes)
+	err13 := tx.KeepResource(vault.Resource{Account: bob, Name: "tablet", Seen: at, Vaults: []vault.Key{notes}})
+	err14 := tx.DropResource(alice, "phone")
+	err15 := tx.KeepCapabilities(vault.Capabilities{Hash: "sha-1:BBBB", Used: at})
+	err16 := tx.DropCapabilities("sha-1:AAAA")
+	return errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9, err10, err11, err12, err13, err14, err15, err16)
 }
 
 func (f *fixture) fill() {
@@ -110,7 +134,14 @@ func (f *fixture) fill() {
 		f.put(tasks, record(id, id))
 	}
 	f.retract(notes, "d")
-	f.update(func(tx vault.Tx) error { return tx.Subscribe(notes, vault.Subscription{Account: bob}) })
+	f.subscribe(notes, bob)
+	f.affiliate(notes, bob, vault.Member)
+	f.affiliate(notes, carol, vault.Member)
+	f.update(func(tx vault.Tx) error {
+		return errors.Join(
+			tx.KeepResource(vault.Resource{Account: alice, Name: "phone", Seen: at, Owners: []vault.Account{alice}}),
+			tx.KeepCapabilities(vault.Capabilities{Hash: "sha-1:AAAA", Nodes: []string{"notes"}, Used: at}))
+	})
 }
 
 func testError(f *fixture) {

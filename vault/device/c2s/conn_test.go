@@ -99,7 +99,7 @@ func serve(t *testing.T, secure bool, play func(*script)) c2s.Options {
 		if secure {
 			conn = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{cert}})
 		}
-		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
 		play(&script{t: t, conn: conn, r: bufio.NewReader(conn)})
 	}()
 	t.Cleanup(func() {
@@ -313,5 +313,28 @@ func TestDialStopsWithContext(t *testing.T) {
 	}
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
+	}
+}
+
+// TestDialTellsLoss holds that a server that goes away before it has judged the
+// device counts as one that can't be reached, not as one that refuses.
+func TestDialTellsLoss(t *testing.T) {
+	t.Parallel()
+	for name, serves := range map[string]func(*script){
+		"at once":              func(*script) {},
+		"behind a header":      func(s *script) { s.expect(`<stream:stream[^>]*>`); s.send(header) },
+		"in the middle of XML": func(s *script) { s.expect(`<stream:stream[^>]*>`); s.send(header + "<stream:fea") },
+		"behind the password":  func(s *script) { s.expect(`<stream:stream[^>]*>`); s.send(saslFeatures); s.expect(`</auth>`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := c2s.Dial(t.Context(), serve(t, true, serves))
+			if err == nil {
+				_ = c.Close()
+			}
+			if !errors.Is(err, c2s.ErrUnreachable) {
+				t.Errorf("got %v, want %v", err, c2s.ErrUnreachable)
+			}
+		})
 	}
 }

@@ -27,6 +27,19 @@ const (
 	nsBind = "urn:ietf:params:xml:ns:xmpp-bind"
 )
 
+var (
+	// ErrUnreachable says that nobody answers where the server should be.
+	ErrUnreachable = errors.New("server can't be reached")
+	// ErrCertificate says that the server has no certificate that is good for
+	// the account's domain.
+	ErrCertificate = errors.New("server has the wrong certificate")
+	// ErrPassword says that the server refused the password.
+	ErrPassword = errors.New("server refused the account or its password")
+	// ErrImpostor says that the server doesn't know the password that it should
+	// know (SCRAM, RFC 5802 §3).
+	ErrImpostor = errors.New("server could not prove that it knows the password")
+)
+
 // Options say where and as whom to connect.
 type Options struct {
 	Server   string // host:port
@@ -48,7 +61,8 @@ type Options struct {
 
 // Dial connects, secures, authenticates and binds. The context bounds only
 // that. The password travels by SCRAM where the server knows it, by PLAIN
-// otherwise, and never outside TLS. No presence is sent.
+// otherwise, and never outside TLS. No presence is sent. The error may be
+// [ErrUnreachable], [ErrCertificate], [ErrPassword] or [ErrImpostor].
 func Dial(ctx context.Context, options Options) (*Conn, error) {
 	local, domain, found := strings.Cut(options.JID, "@")
 	if !found || local == "" || domain == "" || strings.ContainsAny(domain, "/@ '\"<>&") {
@@ -62,7 +76,7 @@ func Dial(ctx context.Context, options Options) (*Conn, error) {
 
 	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", options.Server)
 	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err)
+		return nil, fmt.Errorf("connect: %w: %w", ErrUnreachable, err)
 	}
 	// mellium's own use of the context leaves reads hanging, so the deadline is
 	// set here; a context that is cancelled earlier closes the socket.
@@ -79,17 +93,33 @@ func Dial(ctx context.Context, options Options) (*Conn, error) {
 		if errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil {
 			<-ctx.Done() // the socket's deadline is the context's
 			err = errors.Join(ctx.Err(), err)
+		} else if isLost(err) {
+			err = fmt.Errorf("%w: %w", ErrUnreachable, err)
 		}
 		return nil, fmt.Errorf("connect %s as %s: %w", options.Server, options.JID, err)
 	}
 	return c, nil
 }
 
+// isLost reports whether the connection ended before the server had said what it
+// thinks of this side, as that of a server does that just stops or starts.
+func isLost(err error) bool {
+	var network *net.OpError
+	var broken *xml.SyntaxError
+	switch {
+	case errors.Is(err, ErrCertificate), errors.Is(err, ErrPassword), errors.Is(err, ErrImpostor):
+		return false
+	case errors.As(err, &broken):
+		return strings.Contains(broken.Msg, "unexpected EOF") // the decoder's word for it
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, ErrEnded) || errors.As(err, &network)
+}
+
 func negotiate(ctx context.Context, raw net.Conn, deadline time.Time, options Options, local, domain string) (*Conn, error) {
 	if err := raw.SetDeadline(deadline); err != nil {
 		return nil, err
 	}
-	session, err := authenticate(raw, options, local, domain)
+	session, err := authenticate(ctx, raw, options, local, domain)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +152,7 @@ func negotiate(ctx context.Context, raw net.Conn, deadline time.Time, options Op
 
 // authenticate has mellium negotiate up to the stream in which a resource can
 // be bound. Binding is ours: mellium would refuse JIDs that servers accept.
-func authenticate(raw net.Conn, options Options, local, domain string) (*xmpp.Session, error) {
+func authenticate(ctx context.Context, raw net.Conn, options Options, local, domain string) (*xmpp.Session, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if options.TLS != nil {
 		config = options.TLS.Clone()
@@ -130,15 +160,19 @@ func authenticate(raw net.Conn, options Options, local, domain string) (*xmpp.Se
 	if config.ServerName == "" {
 		config.ServerName = domain
 	}
+	who := &login{user: local, password: options.Password}
 	features := []xmpp.StreamFeature{
 		buffered(xmpp.StartTLS(config), raw),
-		xmpp.SASL("", "", as(local, options.Password, sasl.ScramSha256), as(local, options.Password, sasl.ScramSha1),
-			as(local, options.Password, sasl.Plain)),
+		xmpp.SASL("", "", who.by(sasl.ScramSha256), who.by(sasl.ScramSha1), who.by(sasl.Plain)),
 		{Name: xml.Name{Space: nsBind, Local: "bind"}, Necessary: xmpp.Authn, Parse: skipFeature},
 	}
 	rw, state := io.ReadWriter(raw), xmpp.SessionState(0)
 	if options.DirectTLS {
-		rw, state = newBufferedConn(tls.Client(raw, config), raw), xmpp.Secure
+		secure := tls.Client(raw, config)
+		if err := handshake(ctx, secure); err != nil {
+			return nil, err
+		}
+		rw, state = newBufferedConn(secure, raw), xmpp.Secure
 	}
 	// Who we are is said to SASL alone, as it is spelled: PRECIS refuses names
 	// that servers have, and mellium takes a server's other spelling for fraud.
@@ -147,7 +181,7 @@ func authenticate(raw net.Conn, options Options, local, domain string) (*xmpp.Se
 			return xmpp.StreamConfig{Features: features}
 		}))
 	if err != nil {
-		return nil, err
+		return nil, who.judge(err)
 	}
 	if session.State()&xmpp.Authn == 0 {
 		return nil, errors.New("server offers no way to authenticate")
@@ -155,24 +189,60 @@ func authenticate(raw net.Conn, options Options, local, domain string) (*xmpp.Se
 	return session, nil
 }
 
-// as is a mechanism with credentials of its own. It does without channel
+// handshake speaks TLS before anybody reads, so that its failure comes as it is.
+func handshake(ctx context.Context, secure *tls.Conn) error {
+	err := secure.HandshakeContext(ctx)
+	var bad *tls.CertificateVerificationError
+	if errors.As(err, &bad) {
+		return fmt.Errorf("%w: %w", ErrCertificate, bad.Err)
+	}
+	return err
+}
+
+// login is one try to authenticate.
+type login struct {
+	user, password string
+	began          bool
+	doubted        error // why the server is not what it says
+}
+
+// by is a mechanism with credentials of its own. It does without channel
 // binding, which servers offer in kinds that TLS 1.3 does not have.
-func as(user, password string, m sasl.Mechanism) sasl.Mechanism {
+func (l *login) by(m sasl.Mechanism) sasl.Mechanism {
 	credentials := sasl.Credentials(func() (username, pass, identity []byte) {
-		return []byte(user), []byte(password), nil
+		return []byte(l.user), []byte(l.password), nil
 	})
 	return sasl.Mechanism{
 		Name: m.Name,
 		Start: func(*sasl.Negotiator) (bool, []byte, any, error) {
+			l.began = true
 			client := sasl.NewClient(m, credentials)
 			more, response, err := client.Step(nil)
 			return more, response, client, err
 		},
 		Next: func(_ *sasl.Negotiator, challenge []byte, client any) (bool, []byte, any, error) {
 			more, response, err := client.(*sasl.Negotiator).Step(challenge)
+			if err != nil {
+				l.doubted = err
+			}
 			return more, response, client, err
 		},
 	}
+}
+
+// judge says what a failure behind the first word of a login means. The library
+// keeps its type of a refusal to itself.
+func (l *login) judge(err error) error {
+	var network net.Error
+	var broken *xml.SyntaxError // the decoder's word for an end in the middle
+	switch {
+	case l.doubted != nil:
+		return fmt.Errorf("%w: %w", ErrImpostor, l.doubted)
+	case !l.began, errors.As(err, &network), errors.As(err, &broken), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
+		strings.Contains(err.Error(), "temporary-auth-failure"):
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrPassword, err)
 }
 
 // skipFeature makes a feature known, so that negotiation ends in its stream.
@@ -189,6 +259,9 @@ func buffered(start xmpp.StreamFeature, raw net.Conn) xmpp.StreamFeature {
 		secure, isTLS := rw.(*tls.Conn)
 		if err != nil || !isTLS {
 			return state, rw, err
+		}
+		if err := handshake(ctx, secure); err != nil {
+			return state, nil, err
 		}
 		return state, newBufferedConn(secure, raw), nil
 	}

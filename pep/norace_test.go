@@ -1,0 +1,5 @@
+//go:build !race
+
+package pep_test
+
+const randomChecks = "100"
