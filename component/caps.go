@@ -70,7 +70,7 @@ func (s *Service) greet(ctx context.Context, to pep.Sender) {
 	ctx = context.WithoutCancel(ctx) // what was greeted is greeted once
 	// In the turn of the account's requests: what it asks for next is answered
 	// after this. If too many wait, the device asks by itself.
-	s.queues.push(string(to.Account), func() {
+	s.queues.pushBeside(string(to.Account), func() {
 		defer s.guard()
 		err := s.engine.Greet(ctx, to, func(notices []pep.Notice) {
 			defer s.guard() // this may be the store's commit loop

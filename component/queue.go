@@ -67,6 +67,21 @@ func (q *queues) release(name string) {
 func (q *queues) push(name string, job func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.add(name, job)
+}
+
+// pushBeside is push for what is no request and has no bound of its own: it is
+// dropped if twice as many jobs of that name wait as requests may.
+func (q *queues) pushBeside(name string, job func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if waiting := q.busy[name]; waiting == nil || len(waiting.jobs) < 2*q.bound {
+		q.add(name, job)
+	}
+}
+
+// add is push under q.mu.
+func (q *queues) add(name string, job func()) {
 	if waiting := q.busy[name]; waiting != nil {
 		waiting.jobs = append(waiting.jobs, job)
 		return
