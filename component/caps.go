@@ -2,6 +2,7 @@ package component
 
 import (
 	"context"
+	"errors"
 
 	"pepvault/component/link"
 	"pepvault/pep"
@@ -37,15 +38,15 @@ func (s *Service) infoOf(ctx context.Context, q pep.Question) (info wire.Info, o
 		return info, false
 	}
 	for {
-		answer, mine, err := s.verifier.ask(ctx, q.To.Address, q.Caps.Node)
-		if err != nil {
+		asked, mine := s.verifier.ask(ctx, q.To.Address, q.Caps.Node)
+		if asked.err != nil && (mine || !errors.Is(asked.err, link.ErrNoAnswer)) {
 			return info, false
 		}
-		info, read := decodeInfo(answer)
+		info, read := decodeInfo(asked.answer)
 		if mine || read && info.Verify(q.Caps) {
 			return info, read
 		}
-		// Somebody has asked it something else.
+		// Somebody has asked it something else, or a session before this one.
 	}
 }
 

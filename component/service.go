@@ -115,6 +115,7 @@ func New(o Options) *Service {
 			request:  o.Request,
 			timeout:  o.VerifyTimeout,
 			places:   make(chan struct{}, verifying),
+			arrivals: o.Engine.Arrivals,
 			asked:    map[string]*question{},
 			thinning: map[vault.Account]bool{},
 		},

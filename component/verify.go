@@ -25,6 +25,8 @@ type verifier struct {
 
 	asking sync.WaitGroup
 	places chan struct{}
+	// arrivals counts the presences that came: pep.Engine.Arrivals is one.
+	arrivals func() uint64
 
 	mu       sync.Mutex
 	asked    map[string]*question // under way, by full JID
@@ -36,9 +38,10 @@ type verifier struct {
 // question is one that a resource is asked. What it led to is set when done is
 // closed.
 type question struct {
-	done   chan struct{}
-	answer link.Stanza
-	err    error
+	done     chan struct{}
+	answer   link.Stanza
+	err      error
+	arrivals uint64 // when it was asked: a presence behind that is of who may not have got it
 }
 
 // begin opens the time in which questions may be asked.
@@ -73,8 +76,8 @@ func (v *verifier) run(f func(ctx context.Context)) bool {
 
 // ask asks one resource what it is (disco#info), unless it is being asked
 // already: then it waits for that answer, which may be about another node, and
-// mine is false. The errors are those of Request.
-func (v *verifier) ask(ctx context.Context, address, node string) (answer link.Stanza, mine bool, err error) {
+// mine is false. The errors in it are those of Request.
+func (v *verifier) ask(ctx context.Context, address, node string) (_ question, mine bool) {
 	v.mu.Lock()
 	q, asked := v.asked[address]
 	if !asked {
@@ -85,9 +88,9 @@ func (v *verifier) ask(ctx context.Context, address, node string) (answer link.S
 	if asked {
 		select {
 		case <-q.done:
-			return q.answer, false, q.err
+			return *q, false
 		case <-ctx.Done():
-			return link.Stanza{}, false, context.Cause(ctx)
+			return question{err: context.Cause(ctx)}, false
 		}
 	}
 	defer func() {
@@ -100,27 +103,28 @@ func (v *verifier) ask(ctx context.Context, address, node string) (answer link.S
 	case v.places <- struct{}{}:
 		defer func() { <-v.places }()
 	case <-ctx.Done():
-		return link.Stanza{}, true, context.Cause(ctx)
+		return question{err: context.Cause(ctx)}, true
 	}
+	q.arrivals = v.arrivals()
 	kind, payload := wire.AskInfo(node)
 	q.answer, q.err = v.request(ctx, kind, address, payload, v.timeout)
-	return q.answer, true, q.err
+	return *q, true
 }
 
 // there asks one resource whether it is there. known is false if the question
 // could not be asked or the connection ended first.
-func (v *verifier) there(ctx context.Context, address string) (answer link.Stanza, alive, known bool) {
+func (v *verifier) there(ctx context.Context, address string) (q question, alive, known bool) {
 	for {
-		answer, mine, err := v.ask(ctx, address, "")
+		q, mine := v.ask(ctx, address, "")
 		switch {
-		case errors.Is(err, link.ErrNoAnswer):
-			return answer, false, true // silence
-		case err != nil:
-			return answer, false, false
-		case answer.Type == "result":
-			return answer, true, true
+		case errors.Is(q.err, link.ErrNoAnswer):
+			return q, false, true // silence
+		case q.err != nil:
+			return q, false, false
+		case q.answer.Type == "result":
+			return q, true, true
 		case mine:
-			return answer, false, true
+			return q, false, true
 		}
 		// Somebody asked about a node: that it has none says nothing.
 	}
@@ -135,7 +139,7 @@ func (s *Service) verifyAll(ctx context.Context, resources []pep.Sender) {
 		}
 		s.sendPresence("", s.addresses.service, known.Address)
 		s.beside(func(ctx context.Context) {
-			if alive, learned := s.verify(ctx, known); alive {
+			if there, learned := s.verify(ctx, known); there {
 				s.tellStates(ctx, known) // all of them, also what it has just learned of
 				s.ask(learned.Ask)
 			}
@@ -155,19 +159,29 @@ func (s *Service) VerifyUnseen(since time.Time) {
 }
 
 // verify asks a resource whether it is there, and forgets it if it is not. Its
-// answer also says what it can do.
-func (s *Service) verify(ctx context.Context, r pep.Sender) (alive bool, learned pep.Learned) {
-	answer, alive, certain := s.verifier.there(ctx, r.Address)
+// answer also says what it can do. A presence that came meanwhile counts: it is
+// of a session that was not asked.
+func (s *Service) verify(ctx context.Context, r pep.Sender) (there bool, learned pep.Learned) {
+	q, alive, certain := s.verifier.there(ctx, r.Address)
 	switch {
 	case alive:
 		s.engine.Heard(r)
-		if info, ok := decodeInfo(answer); ok {
+		if info, ok := decodeInfo(q.answer); ok {
 			learned = s.engine.Learn(r, pep.CapsHash{}, info.Announced(), false)
 		}
 	case certain:
-		s.leave(r)
+		return s.unanswered(r, q), learned
 	}
 	return alive, learned
+}
+
+// unanswered forgets a resource that did not answer a question, unless it came
+// back since: then kept is true.
+func (s *Service) unanswered(r pep.Sender, q question) (kept bool) {
+	if kept = s.engine.LeaveSince(r, q.arrivals); !kept {
+		s.downloads.endOf(r.Account, r.Resource, "")
+	}
+	return kept
 }
 
 func (s *Service) tellStates(ctx context.Context, to pep.Sender) {
@@ -191,7 +205,8 @@ func (s *Service) beside(f func(ctx context.Context)) bool {
 
 // thin brings a crowded account back to its bound: the resource that was
 // heard of longest ago is asked, and forgotten if it is gone. If it is there
-// it is forgotten too, but told so.
+// it is forgotten too, but told so, unless it came back meanwhile: then another
+// one is the next.
 func (s *Service) thin(ctx context.Context, account vault.Account) {
 	if !s.verifier.claim(account) {
 		return
@@ -202,16 +217,15 @@ func (s *Service) thin(ctx context.Context, account vault.Account) {
 		if !crowded {
 			return
 		}
-		_, alive, certain := s.verifier.there(ctx, stale.Address)
-		if !certain {
+		q, alive, certain := s.verifier.there(ctx, stale.Address)
+		switch {
+		case !certain:
 			return
+		case !alive:
+			s.unanswered(stale, q)
+		case !s.engine.LeaveSince(stale, q.arrivals):
+			s.sendPresence("unavailable", s.addresses.service, stale.Address)
 		}
-		if !alive {
-			s.leave(stale)
-			continue
-		}
-		s.engine.Leave(stale.Account, stale.Resource)
-		s.sendPresence("unavailable", s.addresses.service, stale.Address)
 	}
 }
 

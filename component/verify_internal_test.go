@@ -23,6 +23,7 @@ type asking struct {
 func newAsking(t *testing.T) *asking {
 	a := &asking{answers: make(chan string)}
 	a.places, a.asked = make(chan struct{}, verifying), map[string]*question{}
+	a.arrivals = func() uint64 { return 0 }
 	a.request = func(ctx context.Context, _, _ string, _ []byte, _ time.Duration) (link.Stanza, error) {
 		if a.now.Add(1) > 1 {
 			t.Error("asked while it is being asked")

@@ -199,6 +199,26 @@ func (i *interest) leave(account vault.Account, resource string) {
 	}
 }
 
+func (i *interest) arrived() uint64 {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.arrivals
+}
+
+func (i *interest) leaveSince(s Sender, arrivals uint64) (kept bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	r := i.find(s)
+	if r == nil {
+		return false
+	}
+	if r.arrived > arrivals {
+		return true
+	}
+	i.gone(r)
+	return false
+}
+
 func (i *interest) absent(s Sender, owner vault.Account) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

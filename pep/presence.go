@@ -80,6 +80,16 @@ func (e *Engine) Leave(account vault.Account, resource string) {
 	e.interest.leave(account, resource)
 }
 
+// Arrivals counts the directed presences that came since the service started.
+func (e *Engine) Arrivals() uint64 { return e.interest.arrived() }
+
+// LeaveSince is Leave for a resource that did not answer what it was asked when
+// Arrivals was at that. If its presence came since, that is of a later session:
+// the resource stays, and kept is true.
+func (e *Engine) LeaveSince(s Sender, arrivals uint64) (kept bool) {
+	return e.interest.leaveSince(s, arrivals)
+}
+
 // Learn notes the answer to a disco#info request. verified says that the
 // answer has the hash c.Hash: then it holds for every client that announces
 // this hash, now and later. Else it holds for this one resource alone, and
