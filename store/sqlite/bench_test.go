@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -173,16 +174,60 @@ func BenchmarkReadOne(b *testing.B) {
 	}
 }
 
-// BenchmarkReadVault reads a vault of 256 records whole.
+// BenchmarkReadVault reads a vault of 256 records whole and in pages: as they were
+// made, and with an order of change that has nothing to do with that of the rows,
+// as saves leave it.
 func BenchmarkReadVault(b *testing.B) {
-	s := benchStore(b, 10, 256)
-	for n := 0; b.Loop(); n++ {
-		err := s.View(b.Context(), func(v vault.View) error {
-			page, err := v.Latest(benchKey(n%10), 0, vault.PageLimit{Records: 1 << 20, Cost: 1 << 30})
-			if len(page.Changes) != 256 {
-				b.Errorf("%d records", len(page.Changes))
+	const records = 256
+	for _, mixed := range []bool{false, true} {
+		s := benchStore(b, 10, records)
+		if mixed {
+			for n := range 10 {
+				overwriteMixed(b, s, benchKey(n), records)
 			}
-			return err
+		}
+		for _, size := range []int{records, 32} {
+			b.Run(fmt.Sprintf("mixed=%t/page=%d", mixed, size), func(b *testing.B) {
+				report := cpu(b)
+				for n := range b.N {
+					readPages(b, s, benchKey(n%10), records, size)
+				}
+				report()
+			})
+		}
+	}
+}
+
+// overwriteMixed saves each record again, in an order by chance that is always the
+// same.
+func overwriteMixed(b *testing.B, s *Store, key vault.Key, records int) {
+	b.Helper()
+	err := s.Update(b.Context(), key, func(tx vault.Tx) error {
+		for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(records) {
+			if _, err := tx.Put(key, sample(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// readPages reads a vault in pages of so many records.
+func readPages(b *testing.B, s *Store, key vault.Key, records, size int) {
+	b.Helper()
+	var after vault.Revision
+	for left := records; left > 0; {
+		err := s.View(b.Context(), func(v vault.View) error {
+			page, err := v.Changes(key, after, vault.PageLimit{Records: size, Cost: 1 << 30})
+			if err != nil || len(page.Changes) == 0 {
+				return fmt.Errorf("%d are missing: %w", left, err)
+			}
+			left -= len(page.Changes)
+			after = page.Changes[len(page.Changes)-1].Revision
+			return nil
 		})
 		if err != nil {
 			b.Fatal(err)

@@ -40,6 +40,7 @@ const (
 	readItem
 	readRow
 	readRange
+	readRows
 	readResources
 	readCapabilities
 	readBatch
@@ -124,6 +125,10 @@ const readStatements = beginWrite
 
 const recordColumns = "revision, key_version, form, publisher, published, rotated_from, payload"
 
+// contentColumns are those that an entry of the index doesn't have, and the one
+// that says whether the row is what the entry is of. Each column of each row costs.
+const contentColumns = "revision, form, publisher, published, payload"
+
 // batchFrom is what is read of batches, and from where.
 const batchFrom = `b.name, v.account, v.node, b.rotate_to, b.expires, b.changes, b.bytes, b.outcome, b.previous, b.cursor
 	FROM batch b JOIN vault v ON v.id = b.vault`
@@ -182,8 +187,10 @@ var statementText = [allStatements]string{
 		WHERE NOT EXISTS (SELECT 1 FROM record r WHERE r.vault = ?1 AND r.item = name AND r.revision > latest)`,
 	readItem: "SELECT " + recordColumns + ` FROM record
 		WHERE vault = ?1 AND item = ?2 AND revision > (SELECT purged FROM vault WHERE id = ?1)`,
-	readRow:   "SELECT " + recordColumns + " FROM record WHERE id = ?",
-	readRange: "SELECT id, " + recordColumns + " FROM record WHERE id BETWEEN ? AND ?",
+	readRow:   "SELECT " + contentColumns + " FROM record WHERE id = ?",
+	readRange: "SELECT " + contentColumns + " FROM record WHERE id BETWEEN ? AND ?",
+	// In the order of the list, so that the rows of a page lie beside each other.
+	readRows: "SELECT " + contentColumns + " FROM json_each(?) wanted CROSS JOIN record ON record.id = wanted.value",
 	readResources: `SELECT account, name, address, seen, owners, vaults, caps
 		FROM resource ORDER BY account, name`,
 	readCapabilities: "SELECT hash, nodes, sync, used FROM capability ORDER BY hash",
@@ -344,6 +351,17 @@ func (c *conn) each(ctx context.Context, s statement, args []any, dest []any, ne
 		}
 	}
 	return rows.Err()
+}
+
+// content is a row of a record in the order of contentColumns.
+type content struct {
+	revision, form, published int64
+	publisher                 string
+	payload                   []byte
+}
+
+func (r *content) dest() []any {
+	return []any{&r.revision, &r.form, &r.publisher, &r.published, &r.payload}
 }
 
 // scanned is a row of a record in the order of recordColumns.

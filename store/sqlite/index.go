@@ -43,6 +43,19 @@ func tombstone(id string, revision vault.Revision) *entry {
 	return &entry{id: id, revision: revision, gone: true, cost: int32(vault.Record{ID: id}.Cost())}
 }
 
+// record is what the entry is of, with the rest from its row.
+func (e *entry) record(row *content) vault.Record {
+	return (&scanned{
+		revision:    int64(e.revision),
+		keyVersion:  int64(e.keyVersion),
+		form:        row.form,
+		publisher:   row.publisher,
+		published:   row.published,
+		rotatedFrom: int64(e.rotated),
+		payload:     row.payload,
+	}).record(e.id)
+}
+
 // buried is a tombstone as a change.
 func (e *entry) buried() vault.Change {
 	return vault.Change{Record: vault.Record{ID: e.id, Revision: e.revision}, Gone: true}

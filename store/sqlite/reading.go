@@ -3,8 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
-	"maps"
 	"slices"
 
 	"pepvault/vault"
@@ -291,7 +291,7 @@ func (r *reading) page(key vault.Key, pick func(*index) (entries []*entry, more 
 // changes reads the records of the entries that are not gone. errMismatch.
 func (r *reading) changes(ix *index, entries []*entry) ([]vault.Change, error) {
 	changes := make([]vault.Change, len(entries))
-	wanted := make(map[int64]int, len(entries)) // row: place
+	wanted := make(map[vault.Revision]int, len(entries)) // revision: place
 	low, high := slots, 0
 	for i, e := range entries {
 		if e.gone {
@@ -302,25 +302,38 @@ func (r *reading) changes(ix *index, entries []*entry) ([]vault.Change, error) {
 			changes[i].Record = known
 			continue
 		}
-		wanted[ix.row(e.slot)] = i
+		wanted[e.revision] = i
 		low, high = min(low, int(e.slot)), max(high, int(e.slot))
 	}
-	take := func(id int64, row *scanned) {
-		i, found := wanted[id]
-		if found && row.revision == int64(entries[i].revision) {
-			changes[i].Record = row.record(entries[i].id)
-			delete(wanted, id)
-			if r.recent != nil && len(entries) <= fewRecords {
-				r.recent.offer(place{ix.id, entries[i].revision}, recentRecord{changes[i].Record}, 0)
-			}
+	take := func(row *content) {
+		revision := vault.Revision(row.revision)
+		i, found := wanted[revision]
+		if !found {
+			return
+		}
+		changes[i].Record = entries[i].record(row)
+		delete(wanted, revision)
+		if r.recent != nil && len(entries) <= fewRecords {
+			r.recent.offer(place{ix.id, revision}, recentRecord{changes[i].Record}, 0)
 		}
 	}
 	var err error
-	// One query for a range is cheaper as soon as most of its rows are wanted.
-	if len(wanted) > 0 && high-low < 2*len(wanted) {
-		err = r.eachInRange(ix.row(uint16(low)), ix.row(uint16(high)), take)
-	} else {
-		err = r.eachOf(slices.Collect(maps.Keys(wanted)), take)
+	switch n := len(wanted); {
+	case n == 0:
+	case n == 1:
+		err = r.contents(readRow, take, ix.row(uint16(low)))
+	case high-low < 2*n: // to pass over a row is cheaper than to look one up
+		err = r.contents(readRange, take, ix.row(uint16(low)), ix.row(uint16(high)))
+	default:
+		rows := make([]int64, 0, n)
+		for _, i := range wanted {
+			rows = append(rows, ix.row(entries[i].slot))
+		}
+		slices.Sort(rows)
+		var list []byte
+		if list, err = json.Marshal(rows); err == nil {
+			err = r.contents(readRows, take, string(list))
+		}
 	}
 	if err == nil && len(wanted) > 0 {
 		err = errMismatch
@@ -354,26 +367,10 @@ func (r *reading) recall(id int64, e *entry) (vault.Record, bool) {
 	return known.Record, found
 }
 
-func (r *reading) eachInRange(low, high int64, take func(id int64, row *scanned)) error {
-	var id int64
-	var row scanned
-	return r.each("read records", readRange, []any{low, high}, append([]any{&id}, row.dest()...),
-		func() { take(id, &row) })
-}
-
-func (r *reading) eachOf(ids []int64, take func(id int64, row *scanned)) error {
-	for _, id := range ids {
-		var row scanned
-		err := r.row("read records", readRow, []any{id}, row.dest()...)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		take(id, &row)
-	}
-	return nil
+// contents reads rows of records whose entries are known.
+func (r *reading) contents(s statement, take func(*content), args ...any) error {
+	var row content
+	return r.each("read records", s, args, row.dest(), func() { take(&row) })
 }
 
 // errMismatch says that an index names a row that is not as it says.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"pepvault/vault"
 )
@@ -169,6 +170,46 @@ func testPaging(f *fixture) {
 			}
 		}
 	}
+}
+
+// testScattered reads records that were made far from each other and were
+// changed lately, in any order: alone, as a page, and with all between them.
+func testScattered(f *fixture) {
+	const made = 60
+	f.create(notes)
+	f.update(func(tx vault.Tx) error {
+		for i := range made {
+			if _, err := tx.Put(notes, record(fmt.Sprint("r", i), "first")); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	var want []vault.Change
+	for i, n := range []int{31, 2, 58, 17, 44, 9} {
+		r := record(fmt.Sprint("r", n), strings.Repeat("y", 1000*i))
+		r.Published = at.Add(time.Duration(i) * time.Hour)
+		r.KeyVersion += uint32(i)
+		if i%2 == 1 {
+			r.Publisher, r.Payload.Form = bob, vault.Foreign
+		}
+		if i == 4 {
+			r.RotatedFrom = 46 // what it replaces
+		}
+		want = append(want, live(numbered(f.put(notes, r), r)))
+	}
+	before := want[0].Revision - 1
+	for range 2 { // what was read lately is kept in mind
+		f.equal(f.changes(notes, before, unlimited).Changes, want)
+		f.equal(f.changes(notes, before+1, vault.PageLimit{Records: 2, Cost: 1 << 20}).Changes, want[1:3])
+		f.equal(f.changes(notes, 0, unlimited).Changes[made-len(want):], want)
+	}
+	f.retract(notes, "r58")
+	f.glance(func(v vault.View) error {
+		page, err := v.Changes(notes, before, vault.PageLimit{Records: 9, Cost: 1 << 20, Live: true})
+		f.equal(page.Changes, append(want[:2:2], want[3:]...))
+		return err
+	})
 }
 
 func testAccounts(f *fixture) {

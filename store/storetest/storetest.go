@@ -53,6 +53,7 @@ func Run(t *testing.T, open Open) {
 		{"KeyVersions", testKeyVersions},
 		{"Changes", testChanges},
 		{"Paging", testPaging},
+		{"Scattered", testScattered},
 		{"Accounts", testAccounts},
 		{"LargePayload", testLargePayload},
 		{"FreedPlaces", testFreedPlaces},
