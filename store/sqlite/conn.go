@@ -38,7 +38,7 @@ const (
 	sizeRecords
 	sizeTombstones
 	readItem
-	readRow
+	readRow // the first of contentStatements
 	readRange
 	readRows
 	readResources
@@ -124,10 +124,6 @@ const (
 const readStatements = beginWrite
 
 const recordColumns = "revision, key_version, form, publisher, published, rotated_from, payload"
-
-// contentColumns are those that an entry of the index doesn't have, and the one
-// that says whether the row is what the entry is of. Each column of each row costs.
-const contentColumns = "revision, form, publisher, published, payload"
 
 // batchFrom is what is read of batches, and from where.
 const batchFrom = `b.name, v.account, v.node, b.rotate_to, b.expires, b.changes, b.bytes, b.outcome, b.previous, b.cursor
@@ -295,6 +291,7 @@ var statementText = [allStatements]string{
 type conn struct {
 	sql        *sql.Conn
 	statements []*sql.Stmt
+	direct     [contentStatements]driver.Stmt // instead, of those that read content
 }
 
 // connect takes a connection from db and prepares the first n statements.
@@ -305,7 +302,12 @@ func connect(ctx context.Context, db *sql.DB, n statement) (*conn, error) {
 	}
 	c := &conn{sql: raw, statements: make([]*sql.Stmt, n)}
 	for i, text := range statementText[:n] {
-		if c.statements[i], err = raw.PrepareContext(ctx, text); err != nil {
+		if readsContent(statement(i)) {
+			err = c.prepareDirect(ctx, statement(i))
+		} else {
+			c.statements[i], err = raw.PrepareContext(ctx, text)
+		}
+		if err != nil {
 			c.close()
 			return nil, err
 		}
@@ -321,6 +323,7 @@ func (c *conn) close() {
 			s.Close()
 		}
 	}
+	c.closeDirect()
 	// This is how database/sql is told to throw a connection away.
 	c.sql.Raw(func(any) error { return driver.ErrBadConn })
 	c.sql.Close()
@@ -351,17 +354,6 @@ func (c *conn) each(ctx context.Context, s statement, args []any, dest []any, ne
 		}
 	}
 	return rows.Err()
-}
-
-// content is a row of a record in the order of contentColumns.
-type content struct {
-	revision, form, published int64
-	publisher                 string
-	payload                   []byte
-}
-
-func (r *content) dest() []any {
-	return []any{&r.revision, &r.form, &r.publisher, &r.published, &r.payload}
 }
 
 // scanned is a row of a record in the order of recordColumns.

@@ -369,8 +369,7 @@ func (r *reading) recall(id int64, e *entry) (vault.Record, bool) {
 
 // contents reads rows of records whose entries are known.
 func (r *reading) contents(s statement, take func(*content), args ...any) error {
-	var row content
-	return r.each("read records", s, args, row.dest(), func() { take(&row) })
+	return r.run("read records", func() error { return r.conn.contents(r.ctx, s, args, take) })
 }
 
 // errMismatch says that an index names a row that is not as it says.

@@ -199,11 +199,13 @@ func testScattered(f *fixture) {
 		want = append(want, live(numbered(f.put(notes, r), r)))
 	}
 	before := want[0].Revision - 1
+	kept := f.changes(notes, before, unlimited)
 	for range 2 { // what was read lately is kept in mind
 		f.equal(f.changes(notes, before, unlimited).Changes, want)
 		f.equal(f.changes(notes, before+1, vault.PageLimit{Records: 2, Cost: 1 << 20}).Changes, want[1:3])
 		f.equal(f.changes(notes, 0, unlimited).Changes[made-len(want):], want)
 	}
+	f.equal(kept.Changes, want) // what was read is the reader's
 	f.retract(notes, "r58")
 	f.glance(func(v vault.View) error {
 		page, err := v.Changes(notes, before, vault.PageLimit{Records: 9, Cost: 1 << 20, Live: true})
