@@ -41,6 +41,9 @@ type resource struct {
 
 	owners map[vault.Account]struct{} // for whose vaults it is there
 	vaults map[vault.Key]struct{}     // that it subscribed; their owners are among owners
+	// promised are those that it is about to have subscribed: they are stored, and
+	// count when that is committed.
+	promised []vault.Key
 
 	announcement
 	// greeted holds, for each owner of whose vaults it was told, what it then

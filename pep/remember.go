@@ -121,13 +121,9 @@ func (i *interest) countUnsaved() int {
 // keepSubscribed stores a resource together with a subscription that it is about
 // to get: the answer promises that.
 func (e *Engine) keepSubscribed(tx vault.Tx, s Sender, key vault.Key) error {
-	r, known := e.interest.describe(name{s.Account, s.Resource})
+	r, known := e.interest.promise(s, key)
 	if !known {
 		return nil // it left just now, and the subscription with it
-	}
-	if !slices.Contains(r.Vaults, key) {
-		r.Vaults = append(r.Vaults, key)
-		sortKeys(r.Vaults)
 	}
 	return tx.KeepResource(r)
 }
@@ -232,9 +228,43 @@ func (i *interest) describe(n name) (vault.Resource, bool) {
 	if !known {
 		return vault.Resource{}, false
 	}
+	return r.describe(), true
+}
+
+// promise describes a resource with a subscription that it is about to get. Who
+// describes it in the meantime, in a transaction behind this one, does so too.
+func (i *interest) promise(s Sender, key vault.Key) (vault.Resource, bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	r := i.find(s)
+	if r == nil {
+		return vault.Resource{}, false
+	}
+	if !slices.Contains(r.promised, key) {
+		r.promised = append(r.promised, key)
+	}
+	return r.describe(), true
+}
+
+// settled ends a promise: the subscription counts by now, or never will.
+func (i *interest) settled(s Sender, key vault.Key) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	r := i.find(s)
+	if r == nil || !slices.Contains(r.promised, key) {
+		return
+	}
+	r.promised = slices.DeleteFunc(r.promised, func(k vault.Key) bool { return k == key })
+	if _, counts := r.vaults[key]; !counts {
+		r.changed(i) // it may have been stored
+	}
+}
+
+// describe is what is stored of a resource. It needs the lock of interest.
+func (r *resource) describe() vault.Resource {
 	r.stored = true
 	described := vault.Resource{
-		Account: n.account, Name: n.resource, Address: r.sender.Address,
+		Account: r.sender.Account, Name: r.sender.Resource, Address: r.sender.Address,
 		Seen: r.seen.UTC().Truncate(time.Millisecond),
 		Caps: r.hash,
 	}
@@ -245,8 +275,13 @@ func (i *interest) describe(n name) (vault.Resource, bool) {
 	for key := range r.vaults {
 		described.Vaults = append(described.Vaults, key)
 	}
+	for _, key := range r.promised {
+		if _, counts := r.vaults[key]; !counts {
+			described.Vaults = append(described.Vaults, key)
+		}
+	}
 	sortKeys(described.Vaults)
-	return described, true
+	return described
 }
 
 func (i *interest) describeCaps(hash string) (vault.Capabilities, bool) {

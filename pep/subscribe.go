@@ -44,6 +44,9 @@ func (e *Engine) subscribe(ctx context.Context, req Request, op Subscribe, done 
 		return err
 	}
 	key := vault.Key{Account: req.Owner, Node: op.Node}
+	if full {
+		defer e.interest.settled(req.Sender, key)
+	}
 	var refusal error
 	err = e.update(ctx, key, func(tx vault.Tx, told func(func())) error {
 		if err := admit(tx, req); err != nil {
