@@ -82,7 +82,7 @@ func TestBackInTime(t *testing.T) {
 					m := &moody{conns: make(chan *hostConn)}
 					r := newRecorder()
 					opts := r.options("host:1")
-					opts.Backoff = Backoff{}
+					opts.Backoff, opts.ConnectTimeout = Backoff{}, 0
 					opts.Dial = m.dial
 					m.turn(m.attach)
 					_, said, stop := start(t, opts, r)
@@ -128,7 +128,7 @@ func TestFlappingIsSlow(t *testing.T) {
 		m := &moody{mood: func(c *hostConn) { _ = shake(c).Close() }}
 		r := newRecorder()
 		opts := r.options("host:1")
-		opts.Backoff = Backoff{}
+		opts.Backoff, opts.ConnectTimeout = Backoff{}, 0
 		opts.Dial = m.dial
 		_, said, stop := start(t, opts, r)
 		time.Sleep(10 * time.Minute)
@@ -164,7 +164,7 @@ func TestFailingInTurns(t *testing.T) {
 		}
 		r := newRecorder()
 		opts := r.options("host:1")
-		opts.Backoff = Backoff{}
+		opts.Backoff, opts.ConnectTimeout = Backoff{}, 0
 		opts.Dial = m.dial
 		_, said, stop := start(t, opts, r)
 		time.Sleep(tellAgain - time.Second)

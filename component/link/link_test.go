@@ -63,7 +63,7 @@ func TestTLS(t *testing.T) {
 			h.Listener = tls.NewListener(h.Listener, &tls.Config{Certificates: authority.TLS.Certificates})
 			opts := r.options(h.Addr().String())
 			opts.TLS = &tls.Config{RootCAs: roots}
-			opts.KeepAlive = KeepAlive{Idle: 20 * time.Millisecond, Answer: 10 * time.Second}
+			opts.KeepAlive = KeepAlive{Idle: 20 * time.Millisecond, Answer: time.Hour}
 			l, said, stop := start(t, opts, r)
 			if name == "not trusted" {
 				_ = h.accept().until("never")

@@ -129,7 +129,7 @@ func (a *arena) try(t *testing.T, state, kind int, to, attrs, inner string) {
 	if kind < 2 {
 		want[id] = true
 	}
-	patience, cancel := context.WithTimeout(t.Context(), time.Minute)
+	patience, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for len(want) > 0 {
 		select {

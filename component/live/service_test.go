@@ -24,6 +24,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// never is longer than any test: no stanza has to hurry, on a busy machine too.
+const never = time.Hour
+
 // serve runs a service that will attach to the host.
 func serve(f *testing.F, host *loopback.Host, log *slog.Logger) {
 	f.Helper()
@@ -31,14 +34,14 @@ func serve(f *testing.F, host *loopback.Host, log *slog.Logger) {
 		Records: 4, RecordBytes: 2000, Vaults: 4, AccountBytes: 1 << 20, TombstonesFactor: 4,
 		Subscriptions: 4, Resources: 3, ForeignPayloads: true,
 	}
-	writer := lane.New(lane.Options{Logger: log})
+	writer := lane.New(lane.Options{Logger: log, WriteTimeout: never})
 	var line *link.Link
 	front := component.New(component.Options{
 		JID: host.Component(), Domains: []string{host.Domain()}, Name: "Vaults", Version: "1.2.3",
 		// Some answers are large and leave on the other lane.
 		Engine: pep.New(pep.Options{Store: &memory{model: storetest.NewModel(1)}, Limits: limits, AnswerBytes: 100_000, InlineBytes: 1000}),
 		Writer: writer, Wire: wire.Limits{RecordBytes: limits.RecordBytes, Foreign: true},
-		MaxStanza: 150_000, MaxPending: 64, Rate: component.Rate{PerSecond: 1_000_000, Burst: 1_000_000}, VerifyTimeout: 30 * time.Second, Logger: log,
+		MaxStanza: 150_000, MaxPending: 64, Rate: component.Rate{PerSecond: 1_000_000, Burst: 1_000_000}, VerifyTimeout: never, Logger: log,
 		Request: func(ctx context.Context, kind, to string, payload []byte, within time.Duration) (link.Stanza, error) {
 			return line.Request(ctx, kind, to, payload, within)
 		},
@@ -46,12 +49,13 @@ func serve(f *testing.F, host *loopback.Host, log *slog.Logger) {
 			return line.Expect(to, within, done)
 		},
 		Ping:      func(within time.Duration, done func(error)) []byte { return line.Ping(within, done) },
-		Downloads: component.Downloads{OfAccount: 2, Overall: 8, AckTimeout: 30 * time.Second},
+		Downloads: component.Downloads{OfAccount: 2, Overall: 8, AckTimeout: never},
 	})
 	var err error
 	line, err = link.New(link.Options{
 		Server: host.Addr(), JID: host.Component(), Secret: link.Secret(host.Secret()),
 		Serve: writer.Serve, Send: writer.Small, Logger: log,
+		KeepAlive: link.KeepAlive{Idle: never, Answer: never}, ConnectTimeout: never,
 	}, front)
 	if err != nil {
 		f.Fatal(err)

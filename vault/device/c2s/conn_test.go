@@ -99,7 +99,7 @@ func serve(t *testing.T, secure bool, play func(*script)) c2s.Options {
 		if secure {
 			conn = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{cert}})
 		}
-		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		_ = conn.SetDeadline(time.Now().Add(5 * time.Minute))
 		play(&script{t: t, conn: conn, r: bufio.NewReader(conn)})
 	}()
 	t.Cleanup(func() {

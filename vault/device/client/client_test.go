@@ -295,7 +295,7 @@ func TestRotationReachesOthers(t *testing.T) {
 		t.Errorf("a: %v", err)
 	}
 	// Who stays connected is told too: it could show nothing of what comes.
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	if err := a.Run(ctx, w.dial, Live); err != nil || !errors.Is(a.Locked(), ErrPassPhraseChanged) {
 		t.Errorf("a, connected: %v, %v", err, a.Locked())
