@@ -27,6 +27,7 @@ var errVaultsChanged = errors.New("the account's vaults changed meanwhile")
 // the account's own resources before they are forgotten. The outcome's answer
 // is Erased; done is called as in Do.
 func (e *Engine) Erase(ctx context.Context, account vault.Account, done func(Outcome)) error {
+	defer e.interest.conceal(account)()
 	for {
 		keys, err := e.keysOf(ctx, account)
 		if err != nil {

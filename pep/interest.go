@@ -25,6 +25,7 @@ type interest struct {
 	arrivals   uint64
 	caps       capabilities
 	unsaved    map[name]struct{}
+	concealed  map[vault.Account]int // see conceal
 }
 
 // name is that of a resource, known or not.
@@ -63,6 +64,7 @@ func newInterest(limits vault.Limits, now func() time.Time) *interest {
 		subscribed: map[vault.Key]map[*resource]struct{}{},
 		caps:       newCapabilities(limits.Capabilities),
 		unsaved:    map[name]struct{}{},
+		concealed:  map[vault.Account]int{},
 	}
 }
 

@@ -225,10 +225,28 @@ func (i *interest) describe(n name) (vault.Resource, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	r, known := i.accounts[n.account][n.resource]
-	if !known {
+	if !known || i.concealed[n.account] > 0 {
 		return vault.Resource{}, false
 	}
 	return r.describe(), true
+}
+
+// conceal has nothing stored of an account's resources until reveal: the account
+// is being erased, and what is stored behind that, in the same commit, would stay.
+func (i *interest) conceal(account vault.Account) (reveal func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.concealed[account]++
+	return func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if i.concealed[account]--; i.concealed[account] == 0 {
+			delete(i.concealed, account)
+		}
+		for _, r := range i.accounts[account] { // it was not erased, or they came since
+			r.changed(i)
+		}
+	}
 }
 
 // promise describes a resource with a subscription that it is about to get. Who

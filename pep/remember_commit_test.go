@@ -2,6 +2,7 @@ package pep_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 
@@ -13,9 +14,12 @@ import (
 // no vault, as a commit loop does with what waits.
 type inOne struct {
 	vault.Store
-	armed  bool
-	behind chan func(vault.Tx) error
+	armed   bool
+	refused bool // both fail then
+	behind  chan func(vault.Tx) error
 }
+
+var errRefused = errors.New("refused by the test")
 
 func (s *inOne) Update(ctx context.Context, key vault.Key, fn func(vault.Tx) error) error {
 	switch {
@@ -29,7 +33,10 @@ func (s *inOne) Update(ctx context.Context, key vault.Key, fn func(vault.Tx) err
 		if err := fn(tx); err != nil {
 			return err
 		}
-		return (<-s.behind)(tx)
+		if err := (<-s.behind)(tx); err != nil || !s.refused {
+			return err
+		}
+		return errRefused
 	})
 }
 
@@ -66,5 +73,38 @@ func TestRefusedSubscriptionsAreNotStored(t *testing.T) {
 	w.remembering(func(err error) { t.Error(err) })()
 	if stored := resources(t, w.store); len(stored) != 1 || len(stored[0].Vaults) != 0 {
 		t.Errorf("stored are %+v", stored)
+	}
+}
+
+// Nor does it bring back a resource of an account that was erased; of one that was
+// not, after all, nothing is lost.
+func TestErasedResourcesStayErased(t *testing.T) {
+	t.Parallel()
+	for name, refused := range map[string]bool{"erased": false, "not erased": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			together := &inOne{behind: make(chan func(vault.Tx) error)}
+			w := newWorld(t, func(o *pep.Options) { together.Store, o.Store = o.Store, together })
+			w.must(laptop, publish("a"))
+			w.here(phone)
+			together.armed, together.refused = true, refused
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			var saving sync.WaitGroup
+			saving.Go(func() { w.KeepRemembering(ended, func(err error) { t.Error(err) }) })
+			if _, err := w.ask(laptop, pep.Erase{}); (err != nil) != refused {
+				t.Errorf("erase: %v", err)
+			}
+			saving.Wait()
+			together.armed = false
+			want := 0
+			if refused {
+				want = 1
+				w.KeepRemembering(ended, func(err error) { t.Error(err) })
+			}
+			if stored := resources(t, w.store); len(stored) != want {
+				t.Errorf("stored are %+v, want %d", stored, want)
+			}
+		})
 	}
 }
