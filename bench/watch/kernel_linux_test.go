@@ -144,9 +144,8 @@ func TestRealProcess(t *testing.T) {
 
 // TestCalmGeneratorIsNotBound measures this process's own waiting beside a load that
 // took ten seconds for each answer: no machine is so busy that it would be most of
-// that.
+// that. Not parallel: what other tests compute is this process's work too.
 func TestCalmGeneratorIsNotBound(t *testing.T) {
-	t.Parallel()
 	r, err := report.NewRecorder(io.Discard, report.Environment{Work: report.Workload{Name: "mix", Rounds: 1}, Targets: []string{"a"}})
 	if err != nil {
 		t.Fatal(err)

@@ -75,6 +75,14 @@ var (
 	nodeOrNone = rapid.OneOf(names, rapid.Just(""))
 )
 
+// rapid makes the name of a generator when something first asks for it, and reads
+// it unguarded: so names are made before tests share generators in parallel.
+func init() {
+	for _, g := range []fmt.Stringer{names, payloads, texts, uids, pages, forms, formOrNone, refOrNone, nodeOrNone, infos} {
+		_ = g.String()
+	}
+}
+
 func drawCall(t *rapid.T) Call {
 	return rapid.SampledFrom([]func(t *rapid.T, node string) Call{drawItems, drawSync, drawBatch, drawNode, drawSubscription, drawAffiliation, drawDisco}).
 		Draw(t, "kind of call")(t, names.Draw(t, "node"))
